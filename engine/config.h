@@ -1,0 +1,129 @@
+// What a model file says of its model, typed and checked. The keys of the file are the names here
+// ("hidden_size"); enums are stored by their names ("post"). The family is the one of
+// docs/format.md: every published encoder is a point of it.
+#ifndef ATTEND_ENGINE_CONFIG_H_
+#define ATTEND_ENGINE_CONFIG_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attend/attend.h"
+#include "attend/status.h"
+#include "engine/format.h"
+
+namespace attend {
+
+enum class Position { kNone, kLearned, kSinusoidal, kRotary };
+enum class Score { kScaledDot, kDot, kAdditive };
+enum class ScoreBias { kNone, kAlibi, kRelative };
+enum class Normalizer { kSoftmax, kSoftmax1, kRelu, kRelu2, kSigmoid, kNone };
+enum class NormPlace { kPost, kPre, kNone };
+enum class NormType { kLayerNorm, kRmsNorm };
+enum class Activation { kNone, kGelu, kGeluTanh, kRelu, kSilu, kTanh, kGeglu, kSwiglu };
+enum class Pooling { kNone, kFirst, kMean, kMax, kLast };
+
+// The names by which the file and messages know the values ("scaled_dot", ...).
+const char* Name(Position value);
+const char* Name(Score value);
+const char* Name(ScoreBias value);
+const char* Name(Normalizer value);
+const char* Name(NormPlace value);
+const char* Name(NormType value);
+const char* Name(Activation value);
+const char* Name(Pooling value);
+const char* Name(Task value);       // "hidden", "tokens", "sequence", "embedding"
+const char* Name(Precision value);  // "f32", "bf16", "int8"
+
+struct ModelConfig {
+  std::string architecture = "encoder";  // the file in engine/models/ that builds it
+  std::string source;                    // Hugging Face model_type it came from
+  std::string description;
+  Task task = Task::kHidden;
+  Precision precision = Precision::kF32;
+
+  int64_t hidden_size = 0;          // D, 1 .. 65536
+  int64_t num_layers = 0;           // 0 .. 1024
+  int64_t num_heads = 0;            // H
+  int64_t num_kv_heads = 0;         // G, divides H
+  int64_t head_dim = 0;             // E
+  int64_t intermediate_size = 0;    // F; 0: no feed-forward block
+  int64_t vocab_size = 0;           // V; 0: input vectors
+  int64_t input_size = 0;           // width of input vectors; 0: tokens
+  int64_t embedding_size = 0;       // width of the embedding tables; D unless projected (ELECTRA)
+  int64_t type_vocab_size = 0;      // 0: no type embeddings
+  int64_t max_positions = 0;        // rows of the position table (learned)
+  int64_t position_offset = 0;      // row of the position table for position 0 (RoBERTa: pad + 1)
+  int64_t max_length = 0;           // the longest sequence; 0: no limit
+
+  Position position = Position::kNone;
+  double rope_theta = 10000;
+  Score score = Score::kScaledDot;
+  int64_t score_size = 0;           // A, additive only
+  ScoreBias score_bias = ScoreBias::kNone;
+  int64_t relative_buckets = 32;
+  int64_t relative_max_distance = 128;
+  bool causal = false;
+  bool windowed = false;
+  int64_t window_left = 0, window_right = 0;
+  int64_t global_tokens = 0;
+  bool edges = false;
+  Normalizer normalizer = Normalizer::kSoftmax;
+  bool normalizer_length = false;
+  NormPlace norm = NormPlace::kPost;
+  NormType norm_type = NormType::kLayerNorm;
+  double norm_eps = 1e-12;
+  bool residual = true;
+  bool output_projection = true;
+  Activation activation = Activation::kGelu;
+
+  // What follows the last layer.
+  bool pooler = false;                  // tanh(W x_first + b), BERT's
+  Pooling pooling = Pooling::kNone;     // of task sequence and embedding
+  Activation head_dense_activation = Activation::kNone;  // with tensor head.dense.*; of sequence
+                                                         // classification heads
+  bool head_dense = false;
+  bool head_from_pooler = false;        // logits = head(pooler output), BERT's
+  std::vector<Activation> dense;        // activations of dense.0, dense.1, ... (sentence embedding)
+  std::vector<int64_t> dense_sizes;     // their output widths
+  bool normalize = false;               // embeddings divided by their length
+  int64_t num_labels = 0;               // C
+  std::vector<std::string> labels;      // [C]
+
+  bool word_shape_types = false;        // taggers: type ids are the shapes of words (text.h)
+};
+
+// One tensor that a config calls for.
+struct TensorSpec {
+  std::string name;
+  std::vector<uint64_t> shape;
+  bool required = true;
+  bool quantizable = false;  // may be stored as I8 with NAME.scale F32 [shape[0]]
+};
+
+// Every tensor that a model of this config has, and no other may be there (but "tokenizer", U8).
+//   embeddings.tokens.weight [V, De]  embeddings.positions.weight [P, De]
+//   embeddings.types.weight [types, De]  embeddings.norm.{weight,bias} [De] (optional)
+//   embeddings.projection.{weight [D, De],bias} if De != D;  input.projection.{weight [D, in],bias}
+//   layers.i.attention.{q,k,v,o}.{weight,bias}; additive: {qa,ka}.{weight,bias} and va [H, A]
+//   layers.i.attention_norm.*  layers.i.ffn.{up,gate,down}.*  layers.i.ffn_norm.*  final_norm.*
+//   relative.weight [buckets, H]   pooler.{weight [D, D],bias}   head.dense.{weight [D, D],bias}
+//   head.{weight [C, D],bias}   dense.i.{weight,bias}
+// Weights are [out, in] row-major.
+std::vector<TensorSpec> ExpectedTensors(const ModelConfig& config);
+
+// Whether the sizes are inside the published limits and the fields combine.
+// Errors: kInvalidArgument / kCorrupt naming field, value and what is allowed.
+Status CheckConfig(const ModelConfig& config);
+
+// Reads and checks the config, and holds the file's tensors against ExpectedTensors: names, shapes,
+// types, scales. Errors: kCorrupt or kUnsupported naming key or tensor, expected and got.
+Result<ModelConfig> ReadConfig(const FileView& file);
+
+// Stores every field that applies.
+void WriteConfig(const ModelConfig& config, FileWriter* writer);
+
+}  // namespace attend
+
+#endif  // ATTEND_ENGINE_CONFIG_H_

@@ -1,0 +1,230 @@
+// attend: runs self-attention models on CPUs. This header is the manual of the engine: a Model is a
+// file, a Session runs it. For text in and labels out, see text.h.
+//
+//   auto model = attend::Model::Load("encoder.attend");
+//   if (!model.ok()) return Report(model.status());
+//   auto session = attend::Session::Create(*model, {.num_threads = 2});
+//   const int32_t ids[] = {101, 1045, 2387, 1037, 2387, 102}, offsets[] = {0, 6};
+//   auto output = session->Run(attend::TokenBatch{.ids = ids, .offsets = offsets});
+//   // output->hidden: [6, hidden_size] f32
+//
+// Letters: B sequences in the batch, T tokens in the batch, D model width, C classes.
+#ifndef ATTEND_ATTEND_H_
+#define ATTEND_ATTEND_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attend/status.h"
+
+namespace attend {
+
+// The arithmetic of the linear layers. The caller chooses; the hardware never does.
+enum class Precision : int32_t {
+  kFile = 0,  // what the model file says
+  kF32 = 1,
+  kBf16 = 2,
+  kInt8 = 3,
+};
+
+// What a model answers with.
+enum class Task : int32_t {
+  kHidden = 0,     // hidden states only
+  kTokens = 1,     // a label for every position (n -> n)
+  kSequence = 2,   // a label for every sequence (n -> 1)
+  kEmbedding = 3,  // a vector for every sequence
+};
+
+// What is known of a model before any weight is touched.
+struct ModelInfo {
+  std::string architecture;    // "encoder"
+  std::string source;          // what it was converted from: "bert", "distilbert", ...
+  std::string description;     // free text of the file: training data, licence
+  Task task = Task::kHidden;
+  Precision precision = Precision::kF32;  // what the file asks for
+  int32_t hidden_size = 0;                // D
+  int32_t num_layers = 0;
+  int32_t num_heads = 0;
+  int32_t num_kv_heads = 0;
+  int32_t head_dim = 0;
+  int32_t intermediate_size = 0;
+  int32_t vocab_size = 0;        // 0: the model takes vectors
+  int32_t input_size = 0;        // width of an input vector; 0: the model takes tokens
+  int32_t type_vocab_size = 0;   // 0: the model takes no type ids
+  int32_t max_length = 0;        // the longest sequence; 0: no limit of the model's
+  std::vector<std::string> labels;  // [C]
+  std::string pooling;           // "", "first", "mean", "max", "last"
+  bool normalized = false;       // embeddings have length 1
+  std::string tokenizer;         // "wordpiece", ... or empty: the model takes ids only
+  int64_t file_bytes = 0;
+  int64_t num_parameters = 0;
+};
+
+struct ModelData;  // the inside of a Model
+struct SessionData;
+
+// A model file, read-only once loaded. Copies are cheap and share everything. Any number of threads
+// and Sessions may use one Model at the same time.
+class ATTEND_EXPORT Model {
+ public:
+  // Maps `path` and checks all of its structure and its header checksum.
+  // Errors: kNotFound, kIo; kCorrupt (damaged, or not an .attend file: says what it seems to be);
+  // kUnsupported (a newer version, an architecture or feature this build does not know).
+  // The file must not be truncated or overwritten in place while it is in use; replacing it by
+  // renaming another over it is safe.
+  static Result<Model> Load(const std::string& path);
+
+  // The same for bytes in memory, which are copied.
+  static Result<Model> FromBytes(std::span<const std::byte> bytes);
+
+  const ModelInfo& info() const;
+
+  // Inside: for the engine and the pipelines.
+  const ModelData& data() const { return *data_; }
+  explicit Model(std::shared_ptr<ModelData> data) : data_(std::move(data)) {}
+  const std::shared_ptr<ModelData>& shared() const { return data_; }
+
+ private:
+  std::shared_ptr<ModelData> data_;
+};
+
+// Limits the instruction set of this process: "sse4", "avx2", "avx512", "avx512_vnni",
+// "avx512_bf16" or "amx". Call it before the first Session::Create.
+// Errors: kInvalidArgument (no such name); kUnsupported (this CPU lacks it); kBusy (another one is
+// already in use: there is one per process).
+ATTEND_EXPORT Status LimitIsa(std::string_view name);
+
+// The instruction sets this CPU has, worst first, by the names that LimitIsa takes.
+ATTEND_EXPORT std::vector<std::string> AvailableIsas();
+
+// The instruction set in use, or that would be if a Session were made now.
+ATTEND_EXPORT std::string CurrentIsa();
+
+// Somebody else's threads. attend starts none of its own when given one.
+class ATTEND_EXPORT Executor {
+ public:
+  virtual ~Executor() = default;
+  // Calls task(argument, i) for i = 0 .. n-1 at the same time, each on a thread of its own, and
+  // returns when all have returned. If fewer than n can run at once, say so by concurrency().
+  virtual void Run(int n, void (*task)(void* argument, int index), void* argument) = 0;
+  // How many tasks really run at the same time; at least 1.
+  virtual int concurrency() const = 0;
+};
+
+// Where the threads of a Session come from.
+enum class ThreadBackend : int32_t {
+  kDefault = 0,  // OpenMP where attend was built with it, else kThread
+  kOpenMp = 1,
+  kThread = 2,   // a pool of std::threads of attend's own, shared by all Sessions
+  kSerial = 3,   // no threads
+};
+
+// How the rows of a batch are shared among threads. Results do not depend on it, bit by bit.
+enum class Share : int32_t {
+  kAuto = 0,       // the one with the least predicted time
+  kSequences = 1,  // every thread takes whole sequences
+  kRows = 2,       // every thread takes a range of rows
+  kColumns = 3,    // every thread takes columns of the weights, and heads
+};
+
+struct SessionOptions {
+  int32_t num_threads = 1;      // 0: what affinity and the cgroup quota allow
+  int32_t max_tokens = 8192;    // the largest T of a run
+  int32_t max_sequences = 64;   // the largest B of a run
+  Precision precision = Precision::kFile;
+  Executor* executor = nullptr;  // not owned; must outlive the Session
+  ThreadBackend backend = ThreadBackend::kDefault;
+  Share share = Share::kAuto;
+};
+
+// Position i of a sequence sees position j of the same sequence.
+struct Edge {
+  int32_t i;
+  int32_t j;
+};
+
+// Sequences of token ids, end to end; nothing is padded.
+struct TokenBatch {
+  std::span<const int32_t> ids;       // [T], each in [0, vocab_size)
+  std::span<const int32_t> offsets;   // [B+1]: sequence b is ids[offsets[b] .. offsets[b+1])
+  std::span<const int32_t> type_ids;  // [T] or empty (all 0)
+  std::span<const Edge> edges;        // counted within their own sequence
+  std::span<const int32_t> edge_offsets;  // [B+1]; empty: no edges were given
+};
+
+// The same for models whose input is vectors.
+struct VectorBatch {
+  std::span<const float> rows;       // [T, input_size]
+  std::span<const int32_t> offsets;  // [B+1]
+  std::span<const Edge> edges;
+  std::span<const int32_t> edge_offsets;
+};
+
+// Views of what a run computed. They belong to the Session and are valid until its next Run.
+struct Output {
+  std::span<const float> hidden;  // [T, D]
+  std::span<const float> pooled;  // [B, D'] or empty: the pooler's or the sentence embedding
+  std::span<const float> logits;  // [T, C] or [B, C] or empty, as the task says
+  Share share = Share::kAuto;     // how the rows were shared
+};
+
+// Runs a model. Belongs to one caller at a time; different Sessions may run at the same time.
+// All memory is taken in Create; Run allocates nothing.
+class ATTEND_EXPORT Session {
+ public:
+  // Compiles the plan and takes the memory.
+  // Errors: kInvalidArgument (an option out of its range); kCapacity (more memory than there is);
+  // kUnsupported (a precision or part of the model that this build does not run).
+  static Result<Session> Create(const Model& model, const SessionOptions& options = {});
+
+  // The bytes that Create would take for itself, and for weights if it is the Model's first.
+  static Result<size_t> PredictMemoryBytes(const Model& model, const SessionOptions& options = {});
+
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  ~Session();
+
+  // Computes the outputs of all sequences of `batch`. The result of a sequence is bit-identical
+  // whatever else is in the batch, in whatever order, and on however many threads.
+  // Errors: kInvalidArgument (an id, offset or type id out of range, an empty batch or sequence:
+  // says which); kCapacity (more than max_tokens or max_sequences, or a sequence longer than the
+  // model takes). After an error the Session is as before.
+  Result<Output> Run(const TokenBatch& batch);
+  Result<Output> Run(const VectorBatch& batch);
+
+  // The bytes this Session holds (arena, scratch, bound primitives' memory); packed weights belong
+  // to the Model and are counted by weight_bytes().
+  size_t memory_bytes() const;
+  size_t weight_bytes() const;
+
+  int num_threads() const;
+
+  // A line per step of the plan: name, shape, kernel, ISA, bytes, FLOPs a token.
+  std::string Describe() const;
+
+  SessionData& data() { return *data_; }
+
+ private:
+  explicit Session(std::unique_ptr<SessionData> data);
+  std::unique_ptr<SessionData> data_;
+};
+
+// How many threads affinity and the cgroup quota allow, and which rule gave the number.
+struct ThreadAdvice {
+  int num_threads = 1;
+  std::string reason;
+};
+ATTEND_EXPORT ThreadAdvice AdviseThreads();
+
+// "0.1.0", and the versions of what attend stands on ("oneDNN 2.6.3, Highway 1.0.3").
+ATTEND_EXPORT const char* Version();
+ATTEND_EXPORT std::string LibraryVersions();
+
+}  // namespace attend
+
+#endif  // ATTEND_ATTEND_H_

@@ -1,0 +1,231 @@
+// Text in, labels and vectors out: the tokenizer and the pipelines over it.
+//
+//   auto tagger = attend::Tagger::Load("pos-en.attend");
+//   auto tags = tagger->Tag("I saw a saw");
+//   for (const attend::TaggedWord& word : tags->words) ...
+#ifndef ATTEND_TEXT_H_
+#define ATTEND_TEXT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attend/attend.h"
+#include "attend/status.h"
+
+namespace attend {
+
+// A half-open range [begin, end) of the original text.
+struct TextRange {
+  uint32_t begin = 0;
+  uint32_t end = 0;
+  friend bool operator==(const TextRange&, const TextRange&) = default;
+};
+
+// What positions count.
+enum class OffsetUnit : int32_t { kBytes = 0, kCodePoints = 1, kUtf16 = 2 };
+
+struct EncodeOptions {
+  bool add_special_tokens = true;      // [CLS] ... [SEP] and the like
+  bool parse_special_tokens = true;    // "[MASK]" written in the text is the special token
+  OffsetUnit offset_unit = OffsetUnit::kBytes;
+  int32_t max_tokens = 0;  // longer is cut to this many tokens, special ones included; 0: never
+};
+
+// One encoded text, or pair of texts. Reusing one keeps its memory.
+struct Encoding {
+  std::vector<int32_t> ids;
+  std::vector<int32_t> type_ids;     // 0, and 1 for the second text of a pair
+  std::vector<TextRange> offsets;    // in the original text; [0, 0] for tokens that were added
+  std::vector<int32_t> sequence_ids;  // 0 or 1: which text; -1 for tokens that were added
+  std::vector<std::string> tokens;   // the entries' text; filled by Tokenizer::Encode only
+  bool truncated = false;
+};
+
+struct TokenizerData;
+
+// Cuts text into the tokens of a vocabulary. Read-only and shared by any number of threads.
+class ATTEND_EXPORT Tokenizer {
+ public:
+  // The tokenizer inside an .attend file or a Model.
+  // Errors: as Model::Load; kNotFound (the model has no tokenizer).
+  static Result<Tokenizer> Load(const std::string& path);
+  static Result<Tokenizer> FromModel(const Model& model);
+  // The serialised form that a converter makes (engine/text/FORMAT.md).
+  static Result<Tokenizer> FromBytes(std::span<const std::byte> bytes);
+
+  // Encodes `text` (UTF-8, NUL bytes allowed), or the pair `text`, `pair`.
+  // Errors: kInvalidArgument (invalid UTF-8: names the byte); kCapacity (over 64 MiB).
+  // Cost: linear in the text.
+  Result<Encoding> Encode(std::string_view text, const EncodeOptions& options = {}) const;
+  Result<Encoding> EncodePair(std::string_view text, std::string_view pair,
+                              const EncodeOptions& options = {}) const;
+
+  // The same without `tokens`, into an Encoding whose memory is reused.
+  Status EncodeInto(std::string_view text, const EncodeOptions& options, Encoding* out) const;
+
+  // Appends the tokens of one word on its own, without special tokens; a word of which nothing is
+  // left becomes one unknown token. Offsets are not computed.
+  Status EncodeWord(std::string_view word, std::vector<int32_t>* ids) const;
+
+  // The text of `ids`; special tokens are left out if asked.
+  // Errors: kInvalidArgument (an id out of range).
+  Result<std::string> Decode(std::span<const int32_t> ids, bool skip_special_tokens = true) const;
+
+  int32_t vocab_size() const;
+  // The entry's text, or "" if `id` is out of range.
+  std::string_view TokenText(int32_t id) const;
+  // The entry's id, or -1.
+  int32_t TokenId(std::string_view token) const;
+  // "wordpiece", "bpe", "unigram" or "characters".
+  std::string_view kind() const;
+  // How many tokens are added to one text, and to a pair.
+  int32_t num_added_tokens(bool pair) const;
+  int32_t bos_id() const;  // the token in front ([CLS]), or -1
+  int32_t eos_id() const;  // the token behind ([SEP]), or -1
+
+  explicit Tokenizer(std::shared_ptr<const TokenizerData> data) : data_(std::move(data)) {}
+
+ private:
+  std::shared_ptr<const TokenizerData> data_;
+};
+
+// A word that a Tagger labelled.
+struct TaggedWord {
+  std::string text;
+  TextRange range;      // in the text, in the unit asked for
+  std::string label;
+  float score = 0;      // the label's probability
+};
+
+struct Tags {
+  std::vector<TaggedWord> words;
+  bool windowed = false;  // the text was longer than the model takes and read in windows
+};
+
+struct PipelineOptions {
+  SessionOptions session;
+  OffsetUnit offset_unit = OffsetUnit::kBytes;
+  bool truncate = false;        // cut texts that are too long instead of giving an error
+  int32_t max_length = 0;       // tokens; 0: what the model takes
+};
+
+// n -> n: a label for every word.
+class ATTEND_EXPORT Tagger {
+ public:
+  // Errors: as Model::Load and Session::Create; kUnsupported (a model of another task, or one
+  // without a tokenizer: says what it is for).
+  static Result<Tagger> Load(const std::string& path, const PipelineOptions& options = {});
+  static Result<Tagger> Create(const Model& model, const PipelineOptions& options = {});
+  Tagger(Tagger&&) noexcept;
+  Tagger& operator=(Tagger&&) noexcept;
+  ~Tagger();
+
+  // Cuts the text into words and labels each. Text of any length; no word is lost.
+  // Errors: kInvalidArgument (invalid UTF-8).
+  Result<Tags> Tag(std::string_view text);
+  Result<std::vector<Tags>> TagBatch(std::span<const std::string_view> texts);
+  // The words are given: exactly one label a word, in order.
+  Result<Tags> TagWords(std::span<const std::string_view> words);
+  Result<std::vector<Tags>> TagWordsBatch(std::span<const std::vector<std::string_view>> texts);
+
+  const Model& model() const;
+
+ private:
+  struct Impl;
+  explicit Tagger(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+struct Classification {
+  std::string label;           // the most probable
+  std::vector<float> scores;   // [C] probabilities, in the order of labels()
+  bool truncated = false;
+};
+
+// n -> 1: a label for every text or pair of texts.
+class ATTEND_EXPORT Classifier {
+ public:
+  static Result<Classifier> Load(const std::string& path, const PipelineOptions& options = {});
+  static Result<Classifier> Create(const Model& model, const PipelineOptions& options = {});
+  Classifier(Classifier&&) noexcept;
+  Classifier& operator=(Classifier&&) noexcept;
+  ~Classifier();
+
+  // Errors: kInvalidArgument (invalid UTF-8); kCapacity (longer than the model takes, and
+  // truncate is off).
+  Result<Classification> Classify(std::string_view text);
+  Result<Classification> ClassifyPair(std::string_view text, std::string_view pair);
+  Result<std::vector<Classification>> ClassifyBatch(std::span<const std::string_view> texts);
+  Result<std::vector<Classification>> ClassifyPairBatch(std::span<const std::string_view> texts,
+                                                        std::span<const std::string_view> pairs);
+
+  std::span<const std::string> labels() const;
+  const Model& model() const;
+
+ private:
+  struct Impl;
+  explicit Classifier(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+struct Embedding {
+  std::vector<float> values;  // [D]
+  bool truncated = false;
+};
+
+// A vector for every text.
+class ATTEND_EXPORT Embedder {
+ public:
+  static Result<Embedder> Load(const std::string& path, const PipelineOptions& options = {});
+  static Result<Embedder> Create(const Model& model, const PipelineOptions& options = {});
+  Embedder(Embedder&&) noexcept;
+  Embedder& operator=(Embedder&&) noexcept;
+  ~Embedder();
+
+  // Errors: as Classifier's.
+  Result<Embedding> Embed(std::string_view text);
+  Result<std::vector<Embedding>> EmbedBatch(std::span<const std::string_view> texts);
+
+  int32_t dimensions() const;
+  const Model& model() const;
+
+ private:
+  struct Impl;
+  explicit Embedder(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+struct Ranked {
+  size_t index = 0;  // into the texts
+  float score = 0;
+};
+
+// Texts by relevance to a query, best first: the logit of a cross-encoder with one label if the
+// model is one, else the cosine of embeddings.
+class ATTEND_EXPORT Reranker {
+ public:
+  static Result<Reranker> Load(const std::string& path, const PipelineOptions& options = {});
+  static Result<Reranker> Create(const Model& model, const PipelineOptions& options = {});
+  Reranker(Reranker&&) noexcept;
+  Reranker& operator=(Reranker&&) noexcept;
+  ~Reranker();
+
+  // Errors: as Classifier's. Equal scores keep the order of the texts.
+  Result<std::vector<Ranked>> Rank(std::string_view query, std::span<const std::string_view> texts);
+
+  const Model& model() const;
+
+ private:
+  struct Impl;
+  explicit Reranker(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace attend
+
+#endif  // ATTEND_TEXT_H_
