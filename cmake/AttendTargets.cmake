@@ -38,7 +38,7 @@ function(attend_library name kind)
   target_include_directories(${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
   target_compile_features(${name} PUBLIC cxx_std_20)
-  target_link_libraries(${name} PRIVATE DNNL::dnnl PkgConfig::HWY Threads::Threads)
+  target_link_libraries(${name} PRIVATE DNNL::dnnl hwy::hwy Threads::Threads)
   if(ATTEND_OPENMP)
     target_link_libraries(${name} PRIVATE OpenMP::OpenMP_CXX)
   endif()
