@@ -1,6 +1,17 @@
 // Packed linear layers: C = A W^T + b by oneDNN. The only files that know oneDNN are kernels/gemm*.
+//
+// N, the output columns, is cut into panels that depend on (N, K) alone; a panel of packed weights
+// stays in L2 while all rows of a tile pass it. Rows are run in a few fixed counts, a tail in the
+// next count with padding, so that the bits of an output row depend on that row, the weights and the
+// ISA alone (docs/performance.md, "The row rule").
 #ifndef ATTEND_KERNELS_GEMM_H_
 #define ATTEND_KERNELS_GEMM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
 
 #include "attend/status.h"
 #include "kernels/isa.h"
@@ -13,6 +24,91 @@ Status LimitGemmIsa(Isa isa);
 
 // "oneDNN 2.6.3".
 const char* GemmLibraryVersion();
+
+// How N is cut: `count` panels of `width` columns, the last one `last` wide.
+struct Panels {
+  int64_t width = 0;
+  int64_t count = 0;
+  int64_t last = 0;
+  int64_t begin(int64_t panel) const { return panel * width; }
+  int64_t columns(int64_t panel) const { return panel + 1 == count ? last : width; }
+};
+
+// The panels of a linear layer [N, K]; with `width` > 0 that width (heads that belong together).
+Panels CutPanels(int64_t n, int64_t k, int64_t width = 0);
+
+// How many rows RunPanel reads of A and writes of C for `rows`: rows rounded up by the row rule.
+int64_t PaddedRows(int64_t rows);
+
+class LinearKernel;
+
+// The weights of one layer, packed for the process's ISA. Read-only, shared by threads.
+class PackedLinear {
+ public:
+  // Fills `out` [columns, K] with the rows `begin` .. of W [N, K] (begin counts output columns).
+  using FillRows = std::function<void(int64_t begin, int64_t columns, float* out)>;
+
+  // Packs W panel by panel. `bias` [N], or empty for zeros.
+  // Errors: kCapacity (memory), kInternal (oneDNN refused: says what).
+  static Result<std::shared_ptr<const PackedLinear>> Pack(const LinearKernel& kernel,
+                                                          const FillRows& fill,
+                                                          std::span<const float> bias);
+  ~PackedLinear();
+  size_t bytes() const { return bytes_; }
+  const float* weights(int64_t panel) const { return data_ + panel * panel_stride_; }
+  const float* bias(int64_t panel) const { return bias_ + panel * panel_width_; }
+
+ private:
+  PackedLinear() = default;
+  float* data_ = nullptr;
+  const float* bias_ = nullptr;
+  int64_t panel_stride_ = 0;
+  int64_t panel_width_ = 0;
+  size_t bytes_ = 0;
+};
+
+// The bound kernels of a shape [N, K]: one primitive a row count and panel width. Made once at
+// Create; thread-safe to read.
+class LinearKernel {
+ public:
+  // Errors: kInternal (oneDNN refused: says what), kCapacity.
+  static Result<std::shared_ptr<const LinearKernel>> Create(int64_t n, int64_t k, Panels panels);
+  ~LinearKernel();
+
+  int64_t n() const { return n_; }
+  int64_t k() const { return k_; }
+  const Panels& panels() const { return panels_; }
+  const char* implementation() const;  // oneDNN's name of the kernel of full panels
+
+  struct Impl;
+  const Impl& impl() const { return *impl_; }
+
+ private:
+  LinearKernel() = default;
+  int64_t n_ = 0, k_ = 0;
+  Panels panels_;
+  std::unique_ptr<Impl> impl_;
+};
+
+// What one thread needs to run a LinearKernel: oneDNN's argument objects and scratchpad.
+class LinearRunner {
+ public:
+  static Result<std::unique_ptr<LinearRunner>> Create(std::shared_ptr<const LinearKernel> kernel);
+  ~LinearRunner();
+
+  // C = A W^T + b for the columns of one panel.
+  // Shapes: a [PaddedRows(rows), K], c [PaddedRows(rows), panels().columns(panel)], both dense; the
+  // rows behind `rows` are read and written, and mean nothing.
+  // Threads: one runner a thread. Run inside a parallel region, or with OpenMP set to one thread.
+  void RunPanel(const PackedLinear& weights, int64_t panel, int64_t rows, const float* a, float* c);
+
+  size_t bytes() const;
+
+ private:
+  LinearRunner() = default;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace attend
 

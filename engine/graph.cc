@@ -1,0 +1,41 @@
+#include "engine/graph.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace attend {
+
+Value Graph::NewValue(std::string_view name, int64_t width, Domain domain, bool split) {
+  ValueInfo info;
+  info.name = name;
+  info.width = width;
+  info.domain = domain;
+  info.split = split;
+  values_.push_back(std::move(info));
+  return Value{static_cast<int>(values_.size()) - 1};
+}
+
+int Graph::UseKernel(std::shared_ptr<const LinearKernel> kernel) {
+  const auto found = std::find(kernels_.begin(), kernels_.end(), kernel);
+  if (found != kernels_.end()) return static_cast<int>(found - kernels_.begin());
+  kernels_.push_back(std::move(kernel));
+  return static_cast<int>(kernels_.size()) - 1;
+}
+
+void StepContext::Keep(Value value, int64_t begin, int64_t end) const {
+  const ValueInfo& info = values[value.id];
+  if (!info.kept) return;
+  int64_t first = 0, last = rows;
+  if (by_columns && !info.split) {
+    first = PartBegin(rows);
+    last = PartEnd(rows);
+  }
+  const float* from = Tile(value) + begin;
+  float* to = Arena(value) + begin;
+  const size_t bytes = static_cast<size_t>(end - begin) * sizeof(float);
+  for (int64_t r = first; r < last; ++r) {
+    std::memcpy(to + r * info.width, from + r * info.width, bytes);
+  }
+}
+
+}  // namespace attend

@@ -1,0 +1,62 @@
+// What a model's page of straight-line code writes to: values and steps in order.
+#ifndef ATTEND_ENGINE_GRAPH_H_
+#define ATTEND_ENGINE_GRAPH_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attend/status.h"
+#include "engine/config.h"
+#include "engine/step.h"
+#include "engine/weights.h"
+
+namespace attend {
+
+// A step with what the planner must know of it.
+struct Node {
+  std::unique_ptr<Step> step;
+  std::vector<Value> reads;
+  Value writes;                 // id -1: an AttentionState
+  Domain domain = Domain::kTokens;
+  bool reads_state = false;     // attention: other rows of the sequence, by its packed keys
+  bool reads_sequence = false;  // pooling: all rows of the sequence
+};
+
+class Graph {
+ public:
+  Graph(const ModelConfig& config, WeightCache* weights) : config_(config), weights_(*weights) {}
+
+  const ModelConfig& config() const { return config_; }
+  WeightCache& weights() { return weights_; }
+
+  Value NewValue(std::string_view name, int64_t width, Domain domain, bool split);
+  void Add(Node node) { nodes_.push_back(std::move(node)); }
+  // The index by which a step finds its runner.
+  int UseKernel(std::shared_ptr<const LinearKernel> kernel);
+  // Queries, keys and values of the next attention; two alternate, so that a thread may fill one
+  // while another still reads the last.
+  int NextState() { return num_states_++ % 2; }
+
+  // What the caller gets. A value that is not set is not an output.
+  Value hidden, pooled, logits;
+
+  // For the planner.
+  std::vector<Node>& nodes() { return nodes_; }
+  std::vector<ValueInfo>& values() { return values_; }
+  const std::vector<std::shared_ptr<const LinearKernel>>& kernels() const { return kernels_; }
+  int64_t num_states() const { return num_states_; }
+
+ private:
+  const ModelConfig& config_;
+  WeightCache& weights_;
+  std::vector<Node> nodes_;
+  std::vector<ValueInfo> values_;
+  std::vector<std::shared_ptr<const LinearKernel>> kernels_;
+  int num_states_ = 0;
+};
+
+}  // namespace attend
+
+#endif  // ATTEND_ENGINE_GRAPH_H_

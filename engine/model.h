@@ -1,0 +1,30 @@
+// The inside of a Model: the file, what it says, and the weights packed from it so far.
+#ifndef ATTEND_ENGINE_MODEL_H_
+#define ATTEND_ENGINE_MODEL_H_
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "attend/attend.h"
+#include "engine/config.h"
+#include "engine/format.h"
+#include "engine/weights.h"
+
+namespace attend {
+
+struct ModelData {
+  explicit ModelData(FileBytes file_bytes) : bytes(std::move(file_bytes)) {}
+
+  FileBytes bytes;
+  FileView file;
+  ModelConfig config;
+  ModelInfo info;
+  std::unique_ptr<WeightCache> weights;  // filled when a Session first needs it, under its lock
+};
+
+}  // namespace attend
+
+#endif  // ATTEND_ENGINE_MODEL_H_

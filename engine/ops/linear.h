@@ -1,0 +1,130 @@
+// y = f(x W^T + b) + residual: a packed GEMM, panel by panel, and what follows it on the hot panel.
+#ifndef ATTEND_ENGINE_OPS_LINEAR_H_
+#define ATTEND_ENGINE_OPS_LINEAR_H_
+
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "engine/graph.h"
+#include "kernels/activation.h"
+#include "kernels/residual.h"
+
+namespace attend::ops {
+
+inline ActivationFn BindActivation(Activation activation) {
+  switch (activation) {
+    case Activation::kGelu: return BindGelu();
+    case Activation::kGeluTanh: return BindGeluTanh();
+    case Activation::kRelu: return BindRelu();
+    case Activation::kSilu: return BindSilu();
+    case Activation::kTanh: return BindTanh();
+    default: return nullptr;
+  }
+}
+
+class LinearStep final : public Step {
+ public:
+  struct Options {
+    Activation activation = Activation::kNone;
+    Value residual = {};  // added to the result; id -1: none
+  };
+
+  LinearStep(Linear linear, int kernel, Value x, Value y, Options options)
+      : linear_(std::move(linear)),
+        kernel_(kernel),
+        x_(x),
+        y_(y),
+        options_(options),
+        activation_(BindActivation(options.activation)),
+        residual_(BindResidual()) {}
+
+  void Run(const StepContext& context) const override {
+    const Panels& panels = linear_.kernel->panels();
+    const int64_t n = linear_.kernel->n();
+    const float* x = PaddedInput(context);
+    float* const y = context.Tile(y_);
+    for (int64_t panel = context.PartBegin(panels.count); panel < context.PartEnd(panels.count);
+         ++panel) {
+      const int64_t begin = panels.begin(panel), columns = panels.columns(panel);
+      context.runners[kernel_]->RunPanel(*linear_.weights, panel, context.rows, x, context.panel);
+      if (activation_ != nullptr) {
+        activation_({.x = context.panel, .rows = context.rows, .width = columns, .ldx = columns});
+      }
+      Store(context, begin, columns, y + begin, n);
+      context.Keep(y_, begin, begin + columns);
+    }
+  }
+
+  std::string Describe() const override {
+    std::string text = "linear " + std::to_string(linear_.kernel->k()) + " -> " +
+                       std::to_string(linear_.kernel->n());
+    if (activation_ != nullptr) text += std::string(", ") + Name(options_.activation);
+    if (options_.residual.id >= 0) text += ", + residual";
+    return text + ", " + std::to_string(linear_.kernel->panels().count) + " panels, " +
+           linear_.kernel->implementation();
+  }
+
+  StepCost cost() const override {
+    return {.flops_per_row = 2.0 * static_cast<double>(linear_.kernel->n() * linear_.kernel->k()),
+            .weight_bytes = static_cast<double>(linear_.weights->bytes())};
+  }
+
+ private:
+  // GEMM reads a few rows more than there are: in a tile they are ours, in the arena somebody's.
+  const float* PaddedInput(const StepContext& context) const {
+    const float* x = context.Read(x_);
+    if (context.values[x_.id].segment == context.segment) return x;
+    std::memcpy(context.copy, x,
+                static_cast<size_t>(context.rows * context.width(x_)) * sizeof(float));
+    return context.copy;
+  }
+
+  void Store(const StepContext& context, int64_t begin, int64_t columns, float* y,
+             int64_t n) const {
+    if (options_.residual.id >= 0) {
+      residual_({.x = context.panel,
+                 .residual = context.Read(options_.residual) + begin,
+                 .out = y,
+                 .rows = context.rows,
+                 .width = columns,
+                 .ldx = columns,
+                 .ld_residual = n,
+                 .ld_out = n});
+      return;
+    }
+    for (int64_t r = 0; r < context.rows; ++r) {
+      std::memcpy(y + r * n, context.panel + r * columns,
+                  static_cast<size_t>(columns) * sizeof(float));
+    }
+  }
+
+  Linear linear_;
+  int kernel_;
+  Value x_, y_;
+  Options options_;
+  ActivationFn activation_;
+  ResidualFn residual_;
+};
+
+// Adds y = f(x W^T + b) + residual with W = `name`.weight and b = `name`.bias.
+inline Result<Value> AddLinear(Graph& graph, Value x, const std::string& name,
+                               LinearStep::Options options = {}) {
+  Result<Linear> linear = graph.weights().GetLinear(name);
+  if (!linear.ok()) return linear.status();
+  const Domain domain = graph.values()[x.id].domain;
+  const Value y = graph.NewValue(name, linear->kernel->n(), domain, true);
+  Node node;
+  node.reads = {x};
+  if (options.residual.id >= 0) node.reads.push_back(options.residual);
+  node.writes = y;
+  node.domain = domain;
+  const int kernel = graph.UseKernel(linear->kernel);
+  node.step = std::make_unique<LinearStep>(std::move(*linear), kernel, x, y, options);
+  graph.Add(std::move(node));
+  return y;
+}
+
+}  // namespace attend::ops
+
+#endif  // ATTEND_ENGINE_OPS_LINEAR_H_

@@ -1,0 +1,240 @@
+#include "engine/parallel.h"
+
+#include <omp.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace attend {
+namespace {
+
+class SerialThreads final : public Threads {
+ public:
+  int Available() const override { return 1; }
+  void Run(int, Task task, void* argument) override {
+    const OneOpenMpThread guard;
+    task(argument, 0);
+  }
+  const char* name() const override { return "serial"; }
+};
+
+#ifdef ATTEND_WITH_OPENMP
+class OpenMpThreads final : public Threads {
+ public:
+  explicit OpenMpThreads(int size) : size_(size), process_(getpid()) {}
+
+  // libgomp's team does not survive fork: the child would wait for threads that are gone.
+  int Available() const override { return getpid() == process_ ? size_ : 1; }
+
+  void Run(int count, Task task, void* argument) override {
+    if (count == 1) {
+      // A team of one is not "in parallel" for OpenMP, and oneDNN would start its own.
+      const OneOpenMpThread guard;
+      task(argument, 0);
+      return;
+    }
+#pragma omp parallel num_threads(count)
+    task(argument, omp_get_thread_num());
+  }
+  const char* name() const override { return "OpenMP"; }
+
+ private:
+  int size_;
+  pid_t process_;
+};
+#endif
+
+// A pool of attend's own: workers sleep between runs.
+class PoolThreads final : public Threads {
+ public:
+  explicit PoolThreads(int size) : process_(getpid()) {
+    workers_.reserve(static_cast<size_t>(size - 1));
+    for (int i = 1; i < size; ++i) workers_.emplace_back([this, i] { Work(i); });
+  }
+
+  ~PoolThreads() override {
+    if (getpid() != process_) {
+      for (std::thread& worker : workers_) worker.detach();  // they are not in this process
+      return;
+    }
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      stop_ = true;
+      ++generation_;
+    }
+    wake_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
+
+  int Available() const override {
+    return getpid() == process_ ? static_cast<int>(workers_.size()) + 1 : 1;
+  }
+
+  void Run(int count, Task task, void* argument) override {
+    const OneOpenMpThread guard;
+    if (count == 1) {
+      task(argument, 0);
+      return;
+    }
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      task_ = task;
+      argument_ = argument;
+      count_ = count;
+      running_ = count - 1;
+      ++generation_;
+    }
+    wake_.notify_all();
+    task(argument, 0);
+    std::unique_lock<std::mutex> lock(mutex_);
+    done_.wait(lock, [this] { return running_ == 0; });
+  }
+  const char* name() const override { return "std::thread"; }
+
+ private:
+  void Work(int index) {
+    const OneOpenMpThread guard;
+    uint64_t seen = 0;
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [&] { return generation_ != seen; });
+      seen = generation_;
+      if (stop_) return;
+      if (index >= count_) continue;
+      const Task task = task_;
+      void* const argument = argument_;
+      lock.unlock();
+      task(argument, index);
+      lock.lock();
+      if (--running_ == 0) done_.notify_one();
+    }
+  }
+
+  pid_t process_;
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  uint64_t generation_ = 0;
+  bool stop_ = false;
+  Task task_ = nullptr;
+  void* argument_ = nullptr;
+  int count_ = 0;
+  int running_ = 0;
+  std::vector<std::thread> workers_;
+};
+
+class ExecutorThreads final : public Threads {
+ public:
+  ExecutorThreads(Executor* executor, int size) : executor_(executor), size_(size) {}
+  int Available() const override {
+    return std::max(1, std::min(size_, executor_->concurrency()));
+  }
+  void Run(int count, Task task, void* argument) override {
+    Call call{task, argument};
+    if (count == 1) {
+      Guarded(&call, 0);
+    } else {
+      executor_->Run(count, &Guarded, &call);
+    }
+  }
+  const char* name() const override { return "executor"; }
+
+ private:
+  struct Call {
+    Task task;
+    void* argument;
+  };
+  static void Guarded(void* call, int index) {
+    const OneOpenMpThread guard;
+    static_cast<Call*>(call)->task(static_cast<Call*>(call)->argument, index);
+  }
+  Executor* executor_;
+  int size_;
+};
+
+void Pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Threads>> Threads::Create(ThreadBackend backend, int num_threads,
+                                                 Executor* executor) {
+  if (num_threads < 1 || num_threads > 1024) {
+    return Status(ErrorCode::kInvalidArgument,
+                  "num_threads is " + std::to_string(num_threads) + ", allowed are 1 to 1024",
+                  "SessionOptions");
+  }
+  if (executor != nullptr) {
+    return std::unique_ptr<Threads>(new ExecutorThreads(executor, num_threads));
+  }
+  if (backend == ThreadBackend::kSerial) return std::unique_ptr<Threads>(new SerialThreads);
+#ifdef ATTEND_WITH_OPENMP
+  if (backend != ThreadBackend::kThread) {
+    return std::unique_ptr<Threads>(new OpenMpThreads(num_threads));
+  }
+#else
+  if (backend == ThreadBackend::kOpenMp) {
+    return Status(ErrorCode::kUnsupported, "attend was built without OpenMP", "SessionOptions",
+                  "use the default backend, or build with ATTEND_OPENMP=ON");
+  }
+#endif
+  try {
+    return std::unique_ptr<Threads>(new PoolThreads(num_threads));
+  } catch (const std::system_error& error) {
+    return Status(ErrorCode::kCapacity,
+                  "the system gives no " + std::to_string(num_threads) + " threads: " +
+                      error.what());
+  }
+}
+
+OneOpenMpThread::OneOpenMpThread() : before_(omp_get_max_threads()) {
+  if (before_ != 1) omp_set_num_threads(1);
+}
+
+OneOpenMpThread::~OneOpenMpThread() {
+  if (before_ != 1) omp_set_num_threads(before_);
+}
+
+void Barrier::Reset(int count) {
+  count_ = count;
+  arrived_.store(0, std::memory_order_relaxed);
+  waits_ = 0;
+}
+
+void Barrier::Wait() {
+  if (count_ == 1) return;
+  const uint32_t phase = phase_.load(std::memory_order_acquire);
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == count_) {
+    arrived_.store(0, std::memory_order_relaxed);
+    ++waits_;
+    phase_.store(phase + 1, std::memory_order_release);
+    phase_.notify_all();
+    return;
+  }
+  // About 20 us of spinning covers the skew of a step; a thread that has lost its CPU is waited for
+  // by giving ours away.
+  for (int i = 0; i < 600; ++i) {
+    if (phase_.load(std::memory_order_acquire) != phase) return;
+    Pause();
+  }
+  for (int i = 0; i < 20; ++i) {
+    if (phase_.load(std::memory_order_acquire) != phase) return;
+    sched_yield();
+  }
+  while (phase_.load(std::memory_order_acquire) == phase) {
+    phase_.wait(phase, std::memory_order_acquire);
+  }
+}
+
+}  // namespace attend

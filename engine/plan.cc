@@ -1,0 +1,239 @@
+#include "engine/plan.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+
+#include "kernels/aligned.h"
+#include "kernels/attention.h"
+
+namespace attend {
+namespace {
+
+// Places [offset, offset + size) that are free again once their last reader is through.
+class Places {
+ public:
+  // `from`: when it is written; `until`: the last time that it is read.
+  int64_t Take(int64_t size, int64_t from, int64_t until) {
+    int64_t offset = 0;
+    bool moved = true;
+    while (moved) {
+      moved = false;
+      for (const Place& place : places_) {
+        const bool together = place.from <= until && from <= place.until;
+        if (together && offset < place.offset + place.size && place.offset < offset + size) {
+          offset = place.offset + place.size;
+          moved = true;
+        }
+      }
+    }
+    places_.push_back({offset, size, from, until});
+    end_ = std::max(end_, offset + size);
+    return offset;
+  }
+  int64_t end() const { return end_; }
+
+ private:
+  struct Place {
+    int64_t offset, size, from, until;
+  };
+  std::vector<Place> places_;
+  int64_t end_ = 0;
+};
+
+constexpr int64_t kForever = INT64_MAX / 2;
+
+// When a value is computed and last read, by step and by segment.
+struct Life {
+  int64_t first_step = 0, last_step = 0, last_segment = 0;
+};
+
+void CutSegments(std::vector<Node>& nodes, Plan& plan) {
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Node& node = nodes[i];
+    const bool cut = plan.segments.empty() || node.reads_state || node.reads_sequence ||
+                     node.domain != plan.segments.back().domain;
+    if (cut) {
+      plan.segments.push_back({.domain = node.domain,
+                               .reads_state = node.reads_state,
+                               .reads_sequence = node.reads_sequence});
+    }
+    plan.segments.back().steps.push_back(static_cast<int>(i));
+    if (node.writes.id >= 0) {
+      plan.values[node.writes.id].segment = static_cast<int>(plan.segments.size()) - 1;
+    }
+  }
+}
+
+std::vector<Life> FindLives(const std::vector<Node>& nodes, Plan& plan) {
+  std::vector<Life> lives(plan.values.size());
+  for (size_t s = 0; s < plan.segments.size(); ++s) {
+    for (const int i : plan.segments[s].steps) {
+      if (nodes[i].writes.id >= 0) {
+        lives[nodes[i].writes.id] = {i, i, static_cast<int64_t>(s)};
+      }
+      for (const Value read : nodes[i].reads) {
+        Life& life = lives[read.id];
+        life.last_step = i;
+        life.last_segment = static_cast<int64_t>(s);
+        if (plan.values[read.id].segment != static_cast<int>(s) || nodes[i].reads_sequence) {
+          plan.values[read.id].kept = true;
+        }
+      }
+    }
+  }
+  for (const Value output : {plan.hidden, plan.pooled, plan.logits}) {
+    if (output.id < 0) continue;
+    plan.values[output.id].kept = true;
+    lives[output.id].last_segment = kForever;
+  }
+  return lives;
+}
+
+// Tiles: under the shares by rows and sequences one thread owns a tile, and a place is free after
+// its last reader. Under the share by columns others may still be reading: nothing is reused within
+// a segment, and neighbouring segments use different halves.
+void PlaceInTiles(const std::vector<Life>& lives, Plan& plan) {
+  struct Ends {
+    int64_t columns[2] = {0, 0};  // of values that every thread has for itself, and of shared ones
+  };
+  std::vector<Ends> ends(plan.segments.size());
+  int64_t half[2] = {0, 0};
+  Places rows;
+  for (size_t v = 0; v < plan.values.size(); ++v) {
+    ValueInfo& value = plan.values[v];
+    value.row_tile = rows.Take(value.width, lives[v].first_step, lives[v].last_step);
+    int64_t& end = ends[value.segment].columns[value.split];
+    value.column_tile = end;
+    end += value.width;
+    half[value.split] = std::max(half[value.split], end);
+  }
+  for (ValueInfo& value : plan.values) {
+    if (value.segment % 2 == 1) value.column_tile += half[value.split];
+  }
+  plan.row_tile_columns = rows.end();
+  plan.own_column_tile_columns = 2 * half[0];
+  plan.shared_column_tile_columns = 2 * half[1];
+}
+
+void PlaceInArena(const std::vector<Life>& lives, int64_t max_tokens, int64_t max_sequences,
+                  Plan& plan) {
+  Places arena;
+  for (size_t v = 0; v < plan.values.size(); ++v) {
+    ValueInfo& value = plan.values[v];
+    if (!value.kept) continue;
+    const int64_t rows = value.domain == Domain::kTokens ? max_tokens : max_sequences;
+    // One more segment than it is read in: a fast thread may be a segment ahead of a slow one.
+    value.arena = arena.Take(RoundUp(rows * value.width, int64_t{16}), value.segment,
+                             lives[v].last_segment + 1);
+  }
+  plan.arena_floats = arena.end();
+}
+
+// Under the share by columns a step must wait if it reads what several threads have computed since
+// the last wait. Attention needs nobody else's: a thread owns its heads from the projections on.
+void PlaceColumnBarriers(const std::vector<Node>& nodes, Plan& plan) {
+  plan.column_barrier.assign(nodes.size(), false);
+  std::vector<bool> open(plan.values.size(), false);
+  for (const Segment& segment : plan.segments) {
+    if (segment.domain != Domain::kTokens) continue;
+    for (const int i : segment.steps) {
+      for (const Value read : nodes[i].reads) {
+        if (open[read.id]) plan.column_barrier[i] = true;
+      }
+      if (plan.column_barrier[i]) std::fill(open.begin(), open.end(), false);
+      const Value written = nodes[i].writes;
+      // What is kept is stored by parts, whether or not every thread has computed all of it; within
+      // its own segment it is read from the tile.
+      if (written.id >= 0 && plan.values[written.id].split) open[written.id] = true;
+    }
+  }
+}
+
+PlanCosts SumCosts(const Plan& plan) {
+  PlanCosts costs;
+  for (const Segment& segment : plan.segments) {
+    if (segment.reads_state) ++costs.attentions;
+    for (const int i : segment.steps) {
+      const StepCost cost = plan.steps[i]->cost();
+      if (segment.domain != Domain::kTokens) continue;
+      costs.flops_per_row += cost.flops_per_row;
+      costs.flops_per_pair += cost.flops_per_pair;
+      costs.weight_bytes += cost.weight_bytes;
+      costs.column_barriers += plan.column_barrier[i] ? 1 : 0;
+      if (cost.weight_bytes == 0) costs.row_values += 1;
+    }
+  }
+  return costs;
+}
+
+}  // namespace
+
+Result<Plan> CompilePlan(Graph graph, int64_t max_tokens, int64_t max_sequences) {
+  Plan plan;
+  plan.values = std::move(graph.values());
+  plan.kernels = graph.kernels();
+  plan.hidden = graph.hidden;
+  plan.pooled = graph.pooled;
+  plan.logits = graph.logits;
+  plan.num_states = std::min<int64_t>(graph.num_states(), 2);
+  std::vector<Node> nodes = std::move(graph.nodes());
+  CutSegments(nodes, plan);
+  const std::vector<Life> lives = FindLives(nodes, plan);
+  PlaceInTiles(lives, plan);
+  PlaceInArena(lives, max_tokens, max_sequences, plan);
+  PlaceColumnBarriers(nodes, plan);
+  for (const std::shared_ptr<const LinearKernel>& kernel : plan.kernels) {
+    plan.panel_columns = std::max(plan.panel_columns, kernel->panels().width);
+  }
+  for (size_t s = 0; s < plan.segments.size(); ++s) {
+    for (const int i : plan.segments[s].steps) {
+      if (nodes[i].reads.empty()) continue;
+      const ValueInfo& input = plan.values[nodes[i].reads.front().id];
+      if (input.segment != static_cast<int>(s)) {
+        plan.copy_columns = std::max(plan.copy_columns, input.width);
+      }
+    }
+  }
+  const ModelConfig& config = graph.config();
+  if (plan.num_states > 0) {
+    plan.query_floats = max_tokens * config.num_heads * config.head_dim;
+    // Every sequence begins a block of keys of its own.
+    plan.key_floats = (max_tokens + max_sequences * (kKeyBlock - 1)) / kKeyBlock * kKeyBlock *
+                      config.num_kv_heads * config.head_dim;
+  }
+  for (Node& node : nodes) plan.steps.push_back(std::move(node.step));
+  plan.costs = SumCosts(plan);
+  return plan;
+}
+
+std::string Plan::Describe() const {
+  std::string text;
+  char line[160];
+  for (size_t s = 0; s < segments.size(); ++s) {
+    const Segment& segment = segments[s];
+    std::snprintf(line, sizeof(line), "segment %zu, %s by tile%s\n", s,
+                  segment.domain == Domain::kTokens ? "tokens" : "sequences",
+                  segment.reads_state      ? ", after everybody's keys and values"
+                  : segment.reads_sequence ? ", after everybody's rows"
+                                           : "");
+    text += line;
+    for (const int i : segment.steps) {
+      const StepCost cost = steps[i]->cost();
+      text += "  " + steps[i]->Describe();
+      if (cost.flops_per_row > 0) {
+        std::snprintf(line, sizeof(line), ", %.0f FLOP a row, %.0f bytes of weights",
+                      cost.flops_per_row, cost.weight_bytes);
+        text += line;
+      }
+      if (cost.flops_per_pair > 0) {
+        std::snprintf(line, sizeof(line), ", %.0f FLOP a query and key", cost.flops_per_pair);
+        text += line;
+      }
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace attend

@@ -1,0 +1,58 @@
+// A compiled model: segments of bound steps, and where every value lives.
+#ifndef ATTEND_ENGINE_PLAN_H_
+#define ATTEND_ENGINE_PLAN_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attend/status.h"
+#include "engine/graph.h"
+#include "engine/share.h"
+#include "engine/step.h"
+
+namespace attend {
+
+// Rows that pass all steps of a segment together. 64 rows of MiniLM's feed-forward block are 393 KB.
+inline constexpr int64_t kTileRows = 64;
+// Under the share by columns a tile belongs to all threads, and a panel of weights serves all of it.
+inline constexpr int64_t kColumnTileRows = 256;
+
+// Consecutive steps that need nothing of other rows; the first may look at all rows of its sequence.
+struct Segment {
+  Domain domain = Domain::kTokens;
+  bool reads_state = false;     // begins with attention: keys and values must be complete
+  bool reads_sequence = false;  // begins with pooling: the rows must be complete
+  std::vector<int> steps = {};       // indices into Plan::steps
+};
+
+struct Plan {
+  std::vector<std::unique_ptr<Step>> steps;
+  std::vector<bool> column_barrier;  // by step: under the share by columns, wait before it
+  std::vector<Segment> segments;
+  std::vector<ValueInfo> values;
+  std::vector<std::shared_ptr<const LinearKernel>> kernels;
+  Value hidden, pooled, logits;
+
+  int64_t row_tile_columns = 0;     // a thread's tile is this times kTileRows floats
+  int64_t own_column_tile_columns = 0;     // by columns, a thread's: times its tile rows
+  int64_t shared_column_tile_columns = 0;  // by columns, everybody's
+  int64_t arena_floats = 0;         // values
+  int64_t query_floats = 0;         // Q of one state
+  int64_t key_floats = 0;           // K, and V, of one state
+  int64_t num_states = 0;           // 0 to 2
+  int64_t panel_columns = 0;        // the widest panel
+  int64_t copy_columns = 0;         // the widest input of a GEMM that is read from the arena
+  PlanCosts costs;
+
+  // A line per step.
+  std::string Describe() const;
+};
+
+// Cuts the graph into segments and lays out memory for at most `max_tokens` and `max_sequences`.
+Result<Plan> CompilePlan(Graph graph, int64_t max_tokens, int64_t max_sequences);
+
+}  // namespace attend
+
+#endif  // ATTEND_ENGINE_PLAN_H_

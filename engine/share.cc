@@ -1,0 +1,137 @@
+#include "engine/share.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/plan.h"
+#include "kernels/attention.h"
+#include "kernels/gemm.h"
+
+namespace attend {
+namespace {
+
+// The boundary nearest to row `target`, at or after `least`: a sequence's start for whole
+// sequences, else also a block of keys within one.
+int64_t NearestCut(std::span<const int32_t> offsets, int64_t target, int64_t least, bool whole) {
+  const auto after = std::upper_bound(offsets.begin(), offsets.end(), target);
+  if (after == offsets.end()) return offsets.back();
+  const int64_t end = *after, begin = after == offsets.begin() ? end : *(after - 1);
+  int64_t cut;
+  if (whole) {
+    cut = target - begin <= end - target ? begin : end;
+  } else {
+    cut = std::min(end, begin + (target - begin + kKeyBlock / 2) / kKeyBlock * kKeyBlock);
+  }
+  return std::max(cut, least);
+}
+
+int64_t SequenceAt(std::span<const int32_t> offsets, int64_t row) {
+  return std::lower_bound(offsets.begin(), offsets.end(), row) - offsets.begin();
+}
+
+// Seconds of `rows` rows in tiles: the arithmetic, or the reading of the weights for every tile.
+double TileSeconds(const PlanCosts& costs, const MachineRates& rates, int64_t rows,
+                   int64_t tile_rows, int parts) {
+  double seconds = 0;
+  for (int64_t left = rows; left > 0; left -= tile_rows) {
+    const int64_t tile = std::min(left, tile_rows);
+    const double arithmetic =
+        static_cast<double>(PaddedRows(tile)) * costs.flops_per_row / parts / rates.gemm_flops;
+    const double reading = costs.weight_bytes / parts / rates.weight_bytes;
+    // They overlap, but not wholly.
+    seconds += std::max(arithmetic, reading) + 0.2 * std::min(arithmetic, reading);
+  }
+  return seconds;
+}
+
+}  // namespace
+
+MachineRates RatesOf(Isa isa) {
+  // Measured on one core of an Intel Xeon (Emerald Rapids, 2 MiB L2); see docs/performance.md.
+  switch (isa) {
+    case Isa::kSse4: return {2.2e10, 1.4e10, 2.0e10, 0.5e-6, 0.2e-6};
+    case Isa::kAvx2: return {8.0e10, 4.0e10, 2.4e10, 0.5e-6, 0.1e-6};
+    default: return {1.7e11, 8.0e10, 2.8e10, 0.5e-6, 0.05e-6};
+  }
+}
+
+void CutShares(Share share, std::span<const int32_t> offsets, int parts,
+               std::span<ThreadShare> shares) {
+  const int64_t tokens = offsets.back();
+  const bool whole = share == Share::kSequences;
+  int64_t begin = 0;
+  for (int part = 0; part < parts; ++part) {
+    const int64_t target = tokens * (part + 1) / parts;
+    const int64_t end = part + 1 == parts ? tokens : NearestCut(offsets, target, begin, whole);
+    ThreadShare& mine = shares[part];
+    mine.row_begin = begin;
+    mine.row_end = end;
+    // A sequence belongs to the thread that has its first row.
+    mine.sequence_begin = SequenceAt(offsets.first(offsets.size() - 1), begin);
+    mine.sequence_end = SequenceAt(offsets.first(offsets.size() - 1), end);
+    if (share == Share::kColumns) {
+      mine.row_begin = 0;
+      mine.row_end = tokens;
+    }
+    begin = end;
+  }
+}
+
+double PredictSeconds(Share share, const PlanCosts& costs, const MachineRates& rates,
+                      std::span<const int32_t> offsets, int parts) {
+  const int64_t tokens = offsets.back();
+  double pairs = 0, longest = 0;
+  for (size_t b = 0; b + 1 < offsets.size(); ++b) {
+    const double length = offsets[b + 1] - offsets[b];
+    pairs += length * length;
+  }
+  const double per_pair = costs.flops_per_pair / rates.attention_flops;
+  if (share == Share::kColumns) {
+    const double repeated = costs.row_values * rates.step_seconds * static_cast<double>(tokens);
+    return TileSeconds(costs, rates, tokens, kColumnTileRows, parts) + repeated +
+           pairs * per_pair / parts +
+           static_cast<double>(costs.column_barriers) * rates.barrier_seconds * (parts > 1);
+  }
+  // The slowest thread decides.
+  int64_t begin = 0;
+  for (int part = 0; part < parts; ++part) {
+    const int64_t target = tokens * (part + 1) / parts;
+    const int64_t end = part + 1 == parts
+                            ? tokens
+                            : NearestCut(offsets, target, begin, share == Share::kSequences);
+    double own_pairs = pairs * static_cast<double>(end - begin) / static_cast<double>(tokens);
+    if (share == Share::kSequences) {
+      own_pairs = 0;
+      for (int64_t b = SequenceAt(offsets, begin); offsets[b] < end; ++b) {
+        const double length = offsets[b + 1] - offsets[b];
+        own_pairs += length * length;
+      }
+    }
+    const double rows = static_cast<double>(end - begin);
+    longest = std::max(longest, TileSeconds(costs, rates, end - begin, kTileRows, 1) +
+                                    own_pairs * per_pair +
+                                    rows * costs.row_values * rates.step_seconds);
+    begin = end;
+  }
+  if (share == Share::kRows && parts > 1) {
+    longest += static_cast<double>(costs.attentions) * rates.barrier_seconds;
+  }
+  return longest;
+}
+
+Share ChooseShare(const PlanCosts& costs, const MachineRates& rates,
+                  std::span<const int32_t> offsets, int parts) {
+  if (parts == 1) return Share::kSequences;
+  Share best = Share::kSequences;
+  double least = PredictSeconds(best, costs, rates, offsets, parts);
+  for (const Share share : {Share::kRows, Share::kColumns}) {
+    const double seconds = PredictSeconds(share, costs, rates, offsets, parts);
+    if (seconds < least) {
+      least = seconds;
+      best = share;
+    }
+  }
+  return best;
+}
+
+}  // namespace attend

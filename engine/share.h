@@ -1,0 +1,56 @@
+// How the rows of a batch are shared among threads, and the rule that picks a share.
+#ifndef ATTEND_ENGINE_SHARE_H_
+#define ATTEND_ENGINE_SHARE_H_
+
+#include <cstdint>
+#include <span>
+
+#include "attend/attend.h"
+#include "kernels/isa.h"
+
+namespace attend {
+
+// What the plan does to a row, summed over its token segments.
+struct PlanCosts {
+  double flops_per_row = 0;    // linear layers
+  double flops_per_pair = 0;   // attention, per query and key
+  double weight_bytes = 0;     // packed
+  double row_values = 0;       // steps that every thread repeats under the share by columns
+  int64_t attentions = 0;      // barriers under the share by rows
+  int64_t column_barriers = 0;
+};
+
+// What the machine does in a second, roughly. Only the order of the three predictions matters.
+struct MachineRates {
+  double gemm_flops = 0;       // one core, many rows, weights in L2
+  double attention_flops = 0;  // one core
+  double weight_bytes = 0;     // one core, weights from beyond L2
+  double barrier_seconds = 0;
+  double step_seconds = 0;     // a row of a step that is no GEMM
+};
+MachineRates RatesOf(Isa isa);
+
+// Rows [begin, end) and sequences [first, last) of one thread.
+struct ThreadShare {
+  int64_t row_begin = 0, row_end = 0;
+  int64_t sequence_begin = 0, sequence_end = 0;
+};
+
+// Cuts the batch for `parts` threads, part by part, in order. `offsets` [B+1].
+// kSequences: whole sequences, at the boundaries nearest to equal work.
+// kRows: equal rows; a cut inside a sequence falls on a block of keys, counted from its start.
+// kColumns: every thread gets all rows; the sequences (for pooling) are dealt as for kRows.
+void CutShares(Share share, std::span<const int32_t> offsets, int parts,
+               std::span<ThreadShare> shares);
+
+// The time that the batch would take on `parts` threads under `share`, in seconds.
+double PredictSeconds(Share share, const PlanCosts& costs, const MachineRates& rates,
+                      std::span<const int32_t> offsets, int parts);
+
+// The share with the least predicted time; ties go to the one with fewer barriers.
+Share ChooseShare(const PlanCosts& costs, const MachineRates& rates,
+                  std::span<const int32_t> offsets, int parts);
+
+}  // namespace attend
+
+#endif  // ATTEND_ENGINE_SHARE_H_

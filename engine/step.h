@@ -1,0 +1,121 @@
+// What a compiled plan consists of: values, steps, and what a step is given to run.
+#ifndef ATTEND_ENGINE_STEP_H_
+#define ATTEND_ENGINE_STEP_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/gemm.h"
+
+namespace attend {
+
+// A batch that has been checked, with what the steps need to find their way in it.
+struct BatchView {
+  const int32_t* ids = nullptr;       // [T], or null
+  const int32_t* type_ids = nullptr;  // [T], or null: all 0
+  const float* vectors = nullptr;     // [T, input_size], or null
+  const int32_t* offsets = nullptr;   // [B+1]
+  const int32_t* positions = nullptr;  // [T]: the row's place in its sequence
+  const int32_t* sequence_of = nullptr;  // [T]
+  const int64_t* key_rows = nullptr;  // [B]: first row of the sequence in packed keys and values
+  int64_t tokens = 0;                 // T
+  int64_t sequences = 0;              // B
+};
+
+// What the rows of a value stand for.
+enum class Domain { kTokens, kSequences };
+
+// An index into the plan's values.
+struct Value {
+  int id = -1;
+};
+
+// A row-wise intermediate [rows, width] f32. It lives in a tile; what a later segment or the caller
+// reads lives in the arena at full length as well.
+struct ValueInfo {
+  std::string name;
+  int64_t width = 0;
+  Domain domain = Domain::kTokens;
+  bool split = false;  // under the share by columns every thread computes some of the columns;
+                       // otherwise every thread computes all of them for itself
+  int segment = -1;    // where it is computed
+  bool kept = false;   // has a place in the arena
+  int64_t row_tile = 0;     // columns before it in a tile, shares by rows and sequences
+  int64_t column_tile = 0;  // the same under the share by columns
+  int64_t arena = 0;        // floats before it in the arena
+};
+
+// Packed keys, values and dense queries of all sequences: what attention reads.
+struct AttentionState {
+  float* q = nullptr;  // [T, H * E]
+  float* k = nullptr;  // kernels/attention.h
+  float* v = nullptr;
+};
+
+// Everything that a step needs to run on one tile of rows.
+struct StepContext {
+  const BatchView* batch = nullptr;
+  const ValueInfo* values = nullptr;
+  int segment = 0;
+  int64_t row_begin = 0;  // rows of the domain: tokens or sequences
+  int64_t rows = 0;
+  int64_t tile_rows = 0;  // capacity of the tile
+  int part = 0, parts = 1;  // under the share by columns: which of how many; else 0 of 1
+  bool by_columns = false;
+  float* own_tile = nullptr;     // this thread's
+  float* shared_tile = nullptr;  // everybody's under the share by columns, else own_tile
+  float* arena = nullptr;
+  const AttentionState* states = nullptr;
+  LinearRunner* const* runners = nullptr;  // this thread's, by kernel index
+  float* panel = nullptr;     // [tile_rows, widest panel]
+  float* copy = nullptr;      // [tile_rows, widest input read from the arena]
+  float* scratch = nullptr;   // attention's
+
+  // This thread's share [begin, end) of `count` things that are split.
+  int64_t PartBegin(int64_t count) const { return count * part / parts; }
+  int64_t PartEnd(int64_t count) const { return count * (part + 1) / parts; }
+
+  // The rows of `value` in the tile, [tile_rows, width].
+  float* Tile(Value value) const {
+    const ValueInfo& info = values[value.id];
+    if (!by_columns) return own_tile + info.row_tile * tile_rows;
+    return (info.split ? shared_tile : own_tile) + info.column_tile * tile_rows;
+  }
+  // The rows of a kept value in the arena, [rows, width].
+  float* Arena(Value value) const {
+    const ValueInfo& info = values[value.id];
+    return arena + info.arena + row_begin * info.width;
+  }
+  // Where to read the rows of `value`: [rows, width].
+  const float* Read(Value value) const {
+    return values[value.id].segment == segment ? Tile(value) : Arena(value);
+  }
+  int64_t width(Value value) const { return values[value.id].width; }
+
+  // Stores columns [begin, end) of a value that was computed in the tile, if it is kept. Of what
+  // every thread has computed for itself each stores some rows.
+  void Keep(Value value, int64_t begin, int64_t end) const;
+};
+
+// What a step costs, for the rule that picks the share and for Describe.
+struct StepCost {
+  double flops_per_row = 0;
+  double flops_per_pair = 0;  // attention: per query and key
+  double weight_bytes = 0;
+};
+
+// One bound step. Run looks nothing up and allocates nothing.
+class Step {
+ public:
+  virtual ~Step() = default;
+  virtual void Run(const StepContext& context) const = 0;
+  // "linear 384 -> 1536, gelu, oneDNN brg:avx512_core": for Describe.
+  virtual std::string Describe() const = 0;
+  virtual StepCost cost() const { return {}; }
+};
+
+}  // namespace attend
+
+#endif  // ATTEND_ENGINE_STEP_H_
