@@ -1,14 +1,6 @@
 #include "tools/json.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cmath>
-#include <cstring>
-#include <memory>
 #include <utility>
 #include <vector>
 
