@@ -1,0 +1,158 @@
+// Elementary functions on vectors of f32, and loads and stores of the ends of rows. Included once
+// per target, after kernels/simd.h and Highway; everything lives in attend::HWY_NAMESPACE.
+//
+// Each error below is measured by tests/activation_test.cc and tests/softmax_test.cc over many
+// thousands of arguments on every target. Polynomials were fitted by linear programming on a grid
+// of Chebyshev points (the smallest largest error), coefficients rounded to f32.
+#if defined(ATTEND_KERNELS_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEND_KERNELS_MATH_INL_H_
+#undef ATTEND_KERNELS_MATH_INL_H_
+#else
+#define ATTEND_KERNELS_MATH_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F32 = hn::ScalableTag<float>;
+using VF = hn::Vec<F32>;
+using VI = hn::Vec<hn::RebindToSigned<F32>>;
+// Lanes of a vector, known when compiling on each of the three targets.
+inline constexpr size_t kLanes = HWY_LANES(float);
+
+// The first `n` < kLanes floats at `p`, zeros behind them. Touches nothing past p[n - 1]: Highway's
+// MaskedLoad does so only from AVX2 on; on SSE4 it reads a whole vector.
+HWY_INLINE VF LoadTail(F32 d, const float* p, size_t n) {
+#if HWY_TARGET == HWY_SSE4
+  alignas(16) float lanes[kLanes] = {};
+  std::memcpy(lanes, p, n * sizeof(float));
+  return hn::Load(d, lanes);
+#else
+  return hn::MaskedLoad(hn::FirstN(d, n), d, p);
+#endif
+}
+
+HWY_INLINE void StoreTail(VF v, F32 d, float* p, size_t n) {
+#if HWY_TARGET == HWY_SSE4
+  alignas(16) float lanes[kLanes];
+  hn::Store(v, d, lanes);
+  std::memcpy(p, lanes, n * sizeof(float));
+#else
+  hn::BlendedStore(v, hn::FirstN(d, n), d, p);
+#endif
+}
+
+// x 2^n by adding n to the exponent's bits; x and the result are normal numbers. `n` is what the
+// low bits of n + kRoundMagic hold.
+inline constexpr float kRoundMagic = 12582912.0f;  // 1.5 2^23: adding it rounds to an integer
+HWY_INLINE VF ScaleByPow2(VF x, VF n_plus_magic) {
+  const F32 d;
+  const hn::RebindToSigned<F32> di;
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(di, n_plus_magic));
+  return hn::BitCast(d, hn::Add(hn::BitCast(di, x), exponent));
+}
+
+// 2^x for x <= 0; exactly 1 at 0, exactly 0 below -126 and at -inf (never a denormal, which would
+// slow down all that it is multiplied with); NaN stays NaN.
+// Error: 2e-7 relative.
+HWY_INLINE VF Exp2Nonpositive(F32 d, VF x) {
+  const VF magic = hn::Set(d, kRoundMagic);
+  const VF shifted = hn::Add(x, magic);
+  const VF r = hn::Sub(x, hn::Sub(shifted, magic));  // exact, in [-0.5, 0.5]
+  VF p = hn::Set(d, 0.00132098549f);
+  p = hn::MulAdd(p, r, hn::Set(d, 0.00967106316f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.0555089302f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.240222588f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.693146944f));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -126.0f)), ScaleByPow2(p, shifted));
+}
+
+// e^x for x <= 0; exactly 1 at 0, exactly 0 below -87.3 and at -inf (never a denormal); NaN stays.
+// Error: 2e-7 relative.
+HWY_INLINE VF ExpNonpositive(F32 d, VF x) {
+  const VF magic = hn::Set(d, kRoundMagic);
+  const VF shifted = hn::MulAdd(x, hn::Set(d, 1.44269504f), magic);
+  const VF n = hn::Sub(shifted, magic);
+  // ln 2 in two parts; n times the first is exact, also without a fused multiply-add.
+  VF r = hn::NegMulAdd(n, hn::Set(d, 0.693145752f), x);
+  r = hn::NegMulAdd(n, hn::Set(d, 1.42860677e-6f), r);
+  VF p = hn::Set(d, 0.00138208456f);
+  p = hn::MulAdd(p, r, hn::Set(d, 0.00836753193f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.0416678824f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.16666542f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.5f));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.3f)), ScaleByPow2(p, shifted));
+}
+
+// 1 / (1 + e^-x). Error: 4e-7 relative for x > -87.3, exactly 0 below.
+HWY_INLINE VF Sigmoid(F32 d, VF x) {
+  const VF one = hn::Set(d, 1.0f);
+  const VF e = ExpNonpositive(d, hn::Neg(hn::Abs(x)));
+  const VF numerator = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one);
+  return hn::Div(numerator, hn::Add(one, e));
+}
+
+// tanh x. Error: 4e-7 relative.
+HWY_INLINE VF Tanh(F32 d, VF x) {
+  const VF one = hn::Set(d, 1.0f);
+  const VF a = hn::Abs(x);
+  // Below 0.55 the formula at the end would cancel; there x + x^3 P(x^2).
+  const VF u = hn::Mul(x, x);
+  VF p = hn::Set(d, 0.0026471843f);
+  p = hn::MulAdd(p, u, hn::Set(d, -0.00862547569f));
+  p = hn::MulAdd(p, u, hn::Set(d, 0.0218460746f));
+  p = hn::MulAdd(p, u, hn::Set(d, -0.0539676286f));
+  p = hn::MulAdd(p, u, hn::Set(d, 0.133333325f));
+  p = hn::MulAdd(p, u, hn::Set(d, -0.333333343f));
+  const VF small = hn::MulAdd(hn::Mul(p, u), a, a);
+  const VF e = ExpNonpositive(d, hn::Mul(a, hn::Set(d, -2.0f)));
+  const VF large = hn::Div(hn::Sub(one, e), hn::Add(one, e));
+  return hn::CopySign(hn::IfThenElse(hn::Lt(a, hn::Set(d, 0.55f)), small, large), x);
+}
+
+// The exact GELU, x Phi(x) = max(x, 0) - g(|x|), where g(a) = a erfc(a / sqrt 2) / 2 is a small
+// bump that is 0 to the eye beyond 5.25: a polynomial of degree 15 there, no exp and no division.
+// x = -inf gives 0.
+// Error: 5e-7 absolute, and 2e-6 of the value where |x| < 0.25.
+HWY_INLINE VF Gelu(F32 d, VF x) {
+  const VF a = hn::Abs(x);
+  const VF t = hn::MulAdd(a, hn::Set(d, 2.0f / 5.25f), hn::Set(d, -1.0f));
+  VF p = hn::Set(d, -0.00387812103f);
+  p = hn::MulAdd(p, t, hn::Set(d, 0.00585088693f));
+  p = hn::MulAdd(p, t, hn::Set(d, 0.0173003785f));
+  p = hn::MulAdd(p, t, hn::Set(d, -0.0376664214f));
+  p = hn::MulAdd(p, t, hn::Set(d, -0.0164071545f));
+  p = hn::MulAdd(p, t, hn::Set(d, 0.0987200141f));
+  p = hn::MulAdd(p, t, hn::Set(d, -0.0634845495f));
+  p = hn::MulAdd(p, t, hn::Set(d, -0.0957861096f));
+  p = hn::MulAdd(p, t, hn::Set(d, 0.196832344f));
+  p = hn::MulAdd(p, t, hn::Set(d, -0.0976318493f));
+  p = hn::MulAdd(p, t, hn::Set(d, -0.121022381f));
+  p = hn::MulAdd(p, t, hn::Set(d, 0.257104725f));
+  p = hn::MulAdd(p, t, hn::Set(d, -0.225938946f));
+  p = hn::MulAdd(p, t, hn::Set(d, 0.115076229f));
+  p = hn::MulAdd(p, t, hn::Set(d, -0.0334014185f));
+  p = hn::MulAdd(p, t, hn::Set(d, 0.00433243951f));
+  const VF bump = hn::IfThenElseZero(hn::Lt(a, hn::Set(d, 5.25f)), hn::Mul(a, p));
+  // Max returns its second operand if one is NaN.
+  return hn::Sub(hn::Max(hn::Zero(d), x), bump);
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace attend
+HWY_AFTER_NAMESPACE();
+
+#endif  // ATTEND_KERNELS_MATH_INL_H_
