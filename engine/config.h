@@ -4,7 +4,10 @@
 #ifndef ATTEND_ENGINE_CONFIG_H_
 #define ATTEND_ENGINE_CONFIG_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -113,16 +116,31 @@ struct TensorSpec {
 // Weights are [out, in] row-major.
 std::vector<TensorSpec> ExpectedTensors(const ModelConfig& config);
 
+// Whether the feed-forward block has a gate (ffn.gate) beside its up projection.
+inline bool IsGated(Activation activation) {
+  return activation == Activation::kGeglu || activation == Activation::kSwiglu;
+}
+
 // Whether the sizes are inside the published limits and the fields combine.
-// Errors: kInvalidArgument / kCorrupt naming field, value and what is allowed.
+// Errors: kInvalidArgument naming field, value and what is allowed.
 Status CheckConfig(const ModelConfig& config);
 
 // Reads and checks the config, and holds the file's tensors against ExpectedTensors: names, shapes,
-// types, scales. Errors: kCorrupt or kUnsupported naming key or tensor, expected and got.
+// types, scales. A key that is unknown or does not apply is refused, unless it has a dot in it:
+// those are free for notes ("note.licence"). Reads no weight, and of I8 tensors the scales.
+// Errors: kCorrupt or kUnsupported naming key or tensor, expected and got.
 Result<ModelConfig> ReadConfig(const FileView& file);
 
 // Stores every field that applies.
 void WriteConfig(const ModelConfig& config, FileWriter* writer);
+
+// The index of the first element that no weight may be: NaN or infinite; -128 of I8, whose scales
+// are symmetric. `bytes` may be a part of a tensor.
+std::optional<size_t> FindBadWeight(DType dtype, std::span<const std::byte> bytes);
+
+// Looks at every weight. Errors: kCorrupt naming tensor, row, column and value.
+// Cost: one pass over the file.
+Status CheckFinite(const FileView& file);
 
 }  // namespace attend
 

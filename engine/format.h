@@ -3,7 +3,6 @@
 #ifndef ATTEND_ENGINE_FORMAT_H_
 #define ATTEND_ENGINE_FORMAT_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -33,8 +32,59 @@ enum class VerifyLevel {
   kFull,       // and the tensors' checksums
 };
 
-// What is wrong with a file; one value a rule of FORMAT.md. kOk is 0.
-enum class FormatError : uint32_t;
+inline constexpr uint64_t kMaxValues = 65536;
+
+// What is wrong with a file; one value a rule of FORMAT.md, where each is explained. Files and
+// programs may store the numbers: none is ever changed or used again.
+enum class FormatError : uint32_t {
+  kOk = 0,
+  kTooShort = 1,
+  kMagic = 2,
+  kEndianness = 3,
+  kVersion = 4,
+  kRequiredFeature = 5,
+  kReserved = 6,
+  kTruncated = 7,
+  kTrailingBytes = 8,
+  kHeaderSize = 9,
+  kValueCount = 10,
+  kTensorCount = 11,
+  kTablesSize = 12,
+  kHeaderChecksum = 13,
+  kKeyLength = 14,
+  kKeyPlace = 15,
+  kKeyCharacter = 16,
+  kKeyOrder = 17,
+  kKeyDuplicate = 18,
+  kValueType = 19,
+  kValueUnused = 20,
+  kValueBool = 21,
+  kValueFloat = 22,
+  kValuePlace = 23,
+  kValueLength = 24,
+  kValueText = 25,
+  kNameLength = 26,
+  kNamePlace = 27,
+  kNameCharacter = 28,
+  kNameOrder = 29,
+  kNameDuplicate = 30,
+  kTensorType = 31,
+  kTensorRank = 32,
+  kTensorUnused = 33,
+  kTensorDimension = 34,
+  kTensorOverflow = 35,
+  kTensorBytes = 36,
+  kTensorRange = 37,
+  kTensorMisaligned = 38,
+  kTensorOverlap = 39,
+  kTensorHole = 40,
+  kTensorPadding = 41,
+  kHeaderEnd = 42,
+  kHeaderPadding = 43,
+  kDataEnd = 44,
+  kTensorChecksum = 45,
+};
+inline constexpr uint32_t kNumFormatErrors = 46;
 const char* FormatErrorName(FormatError error);  // "TENSOR_OVERLAP", ...
 const char* FormatErrorText(FormatError error);  // a sentence for people
 
@@ -46,7 +96,9 @@ struct VerifyReport {
   bool ok() const { return static_cast<uint32_t>(error) == 0; }
 };
 
-// Checks `bytes` against every rule of FORMAT.md. Pure; allocates nothing; never throws.
+// Checks `bytes`, at any address, against every rule of FORMAT.md. Pure; allocates nothing; never
+// throws. Cost: the header's bytes and one page for each tensor that ends in padding; at kFull every
+// byte.
 VerifyReport Verify(std::span<const std::byte> bytes, VerifyLevel level) noexcept;
 
 // One tensor of a verified file. The views live as long as the file's bytes.
@@ -61,9 +113,10 @@ struct TensorView {
 // A verified file. Borrows the bytes. Lookups are by name; a key of another type is "not there".
 class FileView {
  public:
-  // Errors: kCorrupt with the rule and the byte; kUnsupported for a newer version or an unknown
+  // Requires: bytes aligned to 8 (FileBytes and malloc's are); tensors are aligned to 64 if bytes are.
+  // Errors: kInvalidArgument (bytes not aligned); kCorrupt with the rule and the byte; kUnsupported for a newer version or an unknown
   // required feature; a special message for what is not an .attend file at all (empty, Git-LFS
-  // pointer, HTML, JSON, zip, pickle, safetensors, GGUF).
+  // pointer, HTML, JSON, zip, pickle, safetensors, GGUF, ...).
   static Result<FileView> Open(std::span<const std::byte> bytes, VerifyLevel level,
                                std::string_view where);
 
@@ -76,22 +129,33 @@ class FileView {
   std::vector<std::string_view> keys() const;  // sorted
 
   size_t num_tensors() const;
-  TensorView tensor(size_t index) const;  // in the order of the file
+  TensorView tensor(size_t index) const;  // sorted by name, which is the order of the file
   std::optional<TensorView> FindTensor(std::string_view name) const;
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
+  explicit FileView(std::span<const std::byte> bytes);
+  // The record of the value `key`, if it has that type.
+  const std::byte* FindValue(std::string_view key, uint32_t type) const;
+
   std::span<const std::byte> bytes_;
+  size_t num_values_ = 0;
+  size_t num_tensors_ = 0;
 };
 
 // The bytes of a file, mapped read-only or read into memory. Open once, fstat, then map: never by
-// path twice.
+// path twice. A mapped file that is truncated in place raises SIGBUS when the lost part is read, and
+// one that is overwritten in place changes under its reader; renaming another file over it is safe,
+// and kRead is immune to all of that.
 class FileBytes {
  public:
   enum class Mode { kMap, kRead };
-  // Errors: kNotFound, kIo (a folder, a device, no permission: says which), kCapacity.
+  // kMap falls back to reading where mapping fails.
+  // Errors: kInvalidArgument (a path that no file can have), kNotFound, kIo (a folder, a device, no
+  // permission: says which), kCapacity (not enough memory).
   static Result<FileBytes> Open(const std::string& path, Mode mode);
+  // Copies to an address aligned to 64. Throws std::bad_alloc when there is no memory.
   static FileBytes Copy(std::span<const std::byte> bytes);
 
   FileBytes(FileBytes&& other) noexcept;
@@ -99,18 +163,25 @@ class FileBytes {
   ~FileBytes();
 
   std::span<const std::byte> bytes() const { return bytes_; }
-  // Tells the system that [begin, begin+size) will not be read again soon (mapped files only).
+  bool mapped() const { return mapped_; }
+  // Tells the system that `range`, a part of bytes(), will not be read again soon (mapped files
+  // only; without effect on the contents).
   void Release(std::span<const std::byte> range) const;
 
  private:
   FileBytes() = default;
+  void Free();
+  // Room for `size` bytes aligned to 64; false if there is no memory.
+  bool Allocate(size_t size);
+
   std::span<const std::byte> bytes_;
   bool mapped_ = false;
-  void* owned_ = nullptr;
+  std::byte* owned_ = nullptr;
 };
 
-// Writes a file: deterministic (the same calls give the same bytes, keys sorted) and atomic (a
-// temporary file beside it, fsync, rename, fsync of the folder). Tensors are pulled one at a time.
+// Writes a file: deterministic (the same contents give the same bytes, in whatever order they were
+// set) and atomic (a temporary file beside it, fsync, rename, fsync of the folder). Tensors are
+// pulled one at a time, sorted by name.
 class FileWriter {
  public:
   // Fills `out` (exactly the tensor's bytes) when the writer gets to it.
@@ -124,16 +195,21 @@ class FileWriter {
   void SetInts(std::string_view key, std::span<const int64_t> values);
   void AddTensor(std::string_view name, DType dtype, std::vector<uint64_t> shape, Fill fill);
 
-  // Errors: kInvalidArgument (a duplicate or over-long name, a limit), kIo, or what a Fill returns.
-  // On an error nothing is left behind and an existing `path` is untouched.
+  // Errors: kInvalidArgument (a duplicate or over-long name, a limit, a folder or device in place of
+  // a file), kIo, kCapacity, or what a Fill returns. On an error nothing is left behind and an
+  // existing `path` is untouched. A symbolic link is replaced, not followed.
   Status Write(const std::string& path) const;
   // The same into memory.
   Result<std::vector<std::byte>> WriteToBytes() const;
 
  private:
+  friend class FileLayout;  // the sorted contents with their places (format_writer.cc)
   struct Value {
+    std::string key;
     uint32_t type = 0;
-    std::vector<std::byte> bytes;
+    uint64_t scalar = 0;           // of int, float, bool
+    uint64_t count = 0;            // of string, strings, ints
+    std::vector<std::byte> bytes;  // of string, strings, ints
   };
   struct Tensor {
     std::string name;
@@ -141,7 +217,7 @@ class FileWriter {
     std::vector<uint64_t> shape;
     Fill fill;
   };
-  std::vector<std::pair<std::string, Value>> values_;
+  std::vector<Value> values_;
   std::vector<Tensor> tensors_;
 };
 
