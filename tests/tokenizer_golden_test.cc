@@ -10,7 +10,7 @@ namespace attend {
 namespace {
 
 struct Golden {
-  const char* name;   // of the folder below the tests' data
+  const char* name;  // of the folder below the tests' data
   size_t num_cases;
 };
 
@@ -38,9 +38,8 @@ TEST_P(GoldenTest, EveryCaseIsEqual) {
       options.offset_unit = unit;
       options.add_special_tokens = one.value("add_special_tokens", true);
       const Result<Encoding> result =
-          one.contains("pair")
-              ? tokenizer.EncodePair(text, one["pair"].get<std::string>(), options)
-              : tokenizer.Encode(text, options);
+          one.contains("pair") ? tokenizer.EncodePair(text, one["pair"].get<std::string>(), options)
+                               : tokenizer.Encode(text, options);
       ASSERT_TRUE(result.ok()) << result.status().ToString();
       EXPECT_EQ(result->ids, one["ids"].get<std::vector<int32_t>>());
       EXPECT_EQ(result->tokens, one["tokens"].get<std::vector<std::string>>());

@@ -40,8 +40,8 @@ inline TokenizerSpec BertSpec(std::vector<std::string> vocabulary) {
   }
   spec.unk_id = IdOf(spec, "[UNK]");
   const int32_t cls = IdOf(spec, "[CLS]"), sep = IdOf(spec, "[SEP]");
-  spec.single = {{PartKind::kToken, cls, 0}, {PartKind::kSequenceA, 0, 0},
-                 {PartKind::kToken, sep, 0}};
+  spec.single = {
+      {PartKind::kToken, cls, 0}, {PartKind::kSequenceA, 0, 0}, {PartKind::kToken, sep, 0}};
   spec.pair = spec.single;
   spec.pair.push_back({PartKind::kSequenceB, 0, 1});
   spec.pair.push_back({PartKind::kToken, sep, 1});

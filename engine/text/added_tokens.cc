@@ -57,9 +57,9 @@ Result<AddedTokenMatcher> AddedTokenMatcher::Build(std::vector<Pattern> patterns
 
 size_t AddedTokenMatcher::SkipToStart(std::string_view text, size_t from) const {
   if (only_start_ >= 0) {
-    const void* found =
-        from < text.size() ? std::memchr(text.data() + from, only_start_, text.size() - from)
-                           : nullptr;
+    const void* found = from < text.size()
+                            ? std::memchr(text.data() + from, only_start_, text.size() - from)
+                            : nullptr;
     if (found == nullptr) return text.size();
     return static_cast<size_t>(static_cast<const char*>(found) - text.data());
   }

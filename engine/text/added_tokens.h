@@ -21,7 +21,7 @@ struct AddedToken;
 class AddedTokenMatcher {
  public:
   struct Pattern {
-    std::string text;       // as it is to be found; patterns with an empty one are left out
+    std::string text;         // as it is to be found; patterns with an empty one are left out
     const AddedToken* token;  // of two patterns with the same text the first counts
   };
   struct Match {

@@ -9,9 +9,9 @@ namespace {
 constexpr struct {
   std::string_view from, to;
 } kCleanup[] = {
-    {" .", "."},    {" ?", "?"},     {" !", "!"},             {" ,", ","},
-    {" ' ", "'"},   {" n't", "n't"}, {" 'm", "'m"},           {" do not", " don't"},
-    {" 's", "'s"},  {" 've", "'ve"}, {" 're", "'re"},
+    {" .", "."},   {" ?", "?"},     {" !", "!"},     {" ,", ","},
+    {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},   {" do not", " don't"},
+    {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
 };
 
 void ReplaceAll(std::string_view from, std::string_view to, std::string* text) {

@@ -46,7 +46,9 @@ size_t EncodeAsciiWords(const TokenizerData& data, std::string_view text, size_t
   size_t i = begin;
   while (i < end) {
     switch (class_at(i)) {
-      case AsciiClass::kSpace: ++i; break;
+      case AsciiClass::kSpace:
+        ++i;
+        break;
       case AsciiClass::kPunctuation:
         sink.Add(data.ascii_id[static_cast<unsigned char>(text[i])],
                  {static_cast<uint32_t>(i), static_cast<uint32_t>(i + 1)});
@@ -61,7 +63,8 @@ size_t EncodeAsciiWords(const TokenizerData& data, std::string_view text, size_t
         i = k;
         break;
       }
-      case AsciiClass::kOther: return i;
+      case AsciiClass::kOther:
+        return i;
     }
   }
   return end;
@@ -115,8 +118,7 @@ void EncodeText(const TokenizerData& data, std::string_view text, bool parse_spe
   AddedTokenCutter::Cut cut;
   while (cutter.Next(&cut)) {
     if (cut.token != nullptr) {
-      sink.Add(cut.token->id,
-               {static_cast<uint32_t>(cut.begin), static_cast<uint32_t>(cut.end)});
+      sink.Add(cut.token->id, {static_cast<uint32_t>(cut.begin), static_cast<uint32_t>(cut.end)});
     } else if (data.norm_tokens.empty()) {
       EncodeWords(data, text, cut.begin, cut.end, sink);
     } else {

@@ -23,10 +23,11 @@ Result<Template> MakeTemplate(const std::vector<TemplatePart>& parts, bool pair)
       pair ? std::vector<PartKind>{PartKind::kSequenceA, PartKind::kSequenceB}
            : std::vector<PartKind>{PartKind::kSequenceA};
   if (sequences != expected) {
-    return Status(ErrorCode::kUnsupported,
-                  pair ? "the template of a pair must hold the first text once and the second behind it"
-                       : "the template of a text must hold the text once",
-                  "tokenizer: post_processor");
+    return Status(
+        ErrorCode::kUnsupported,
+        pair ? "the template of a pair must hold the first text once and the second behind it"
+             : "the template of a text must hold the text once",
+        "tokenizer: post_processor");
   }
   return form;
 }

@@ -129,7 +129,9 @@ Result<std::string> Tokenizer::Decode(std::span<const int32_t> ids,
   return DecodeIds(*data_, ids, skip_special_tokens);
 }
 
-int32_t Tokenizer::vocab_size() const { return static_cast<int32_t>(data_->spec.vocabulary.size()); }
+int32_t Tokenizer::vocab_size() const {
+  return static_cast<int32_t>(data_->spec.vocabulary.size());
+}
 
 std::string_view Tokenizer::TokenText(int32_t id) const {
   if (id < 0 || id >= vocab_size()) return {};
@@ -138,9 +140,9 @@ std::string_view Tokenizer::TokenText(int32_t id) const {
 
 int32_t Tokenizer::TokenId(std::string_view token) const {
   const std::vector<std::string>& vocabulary = data_->spec.vocabulary;
-  const auto found = std::lower_bound(
-      data_->by_text.begin(), data_->by_text.end(), token,
-      [&](uint32_t id, std::string_view text) { return vocabulary[id] < text; });
+  const auto found =
+      std::lower_bound(data_->by_text.begin(), data_->by_text.end(), token,
+                       [&](uint32_t id, std::string_view text) { return vocabulary[id] < text; });
   if (found == data_->by_text.end() || vocabulary[*found] != token) return -1;
   return static_cast<int32_t>(*found);
 }

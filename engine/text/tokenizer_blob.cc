@@ -23,10 +23,24 @@ constexpr uint32_t kMaxInt32 = std::numeric_limits<int32_t>::max();
 
 // The order of the header.
 enum Field : size_t {
-  kFieldVersion, kFieldKind, kFieldNormalizer, kFieldNormalizerFlags, kFieldPreTokenizer,
-  kFieldDecoder, kFieldDecoderFlags, kFieldUnk, kFieldMaxChars, kFieldTruncation, kFieldEntries,
-  kFieldAdded, kFieldSingle, kFieldPair, kFieldPrefixBytes, kFieldDecoderPrefixBytes,
-  kFieldEntryBytes, kFieldReserved,
+  kFieldVersion,
+  kFieldKind,
+  kFieldNormalizer,
+  kFieldNormalizerFlags,
+  kFieldPreTokenizer,
+  kFieldDecoder,
+  kFieldDecoderFlags,
+  kFieldUnk,
+  kFieldMaxChars,
+  kFieldTruncation,
+  kFieldEntries,
+  kFieldAdded,
+  kFieldSingle,
+  kFieldPair,
+  kFieldPrefixBytes,
+  kFieldDecoderPrefixBytes,
+  kFieldEntryBytes,
+  kFieldReserved,
 };
 
 uint32_t Flags(std::initializer_list<bool> bits) {
@@ -155,8 +169,8 @@ Status ReadParts(Reader* reader, uint32_t count, std::vector<TemplatePart>* part
                          std::to_string(id) + ", " + std::to_string(type) + ")",
                      "template");
     }
-    parts->push_back({static_cast<PartKind>(kind), static_cast<int32_t>(id),
-                      static_cast<int32_t>(type)});
+    parts->push_back(
+        {static_cast<PartKind>(kind), static_cast<int32_t>(id), static_cast<int32_t>(type)});
   }
   return Status();
 }
@@ -321,9 +335,8 @@ std::vector<std::byte> SerializeTokenizer(const TokenizerSpec& spec) {
   for (const std::string& entry : spec.vocabulary) writer.Number(end += entry.size());
   std::vector<uint32_t> by_text(spec.vocabulary.size());
   std::iota(by_text.begin(), by_text.end(), 0u);
-  std::stable_sort(by_text.begin(), by_text.end(), [&](uint32_t a, uint32_t b) {
-    return spec.vocabulary[a] < spec.vocabulary[b];
-  });
+  std::stable_sort(by_text.begin(), by_text.end(),
+                   [&](uint32_t a, uint32_t b) { return spec.vocabulary[a] < spec.vocabulary[b]; });
   for (uint32_t id : by_text) writer.Number(id);
   for (const AddedToken& token : spec.added_tokens) {
     writer.Number(static_cast<size_t>(token.id));

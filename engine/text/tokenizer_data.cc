@@ -13,7 +13,8 @@ Status Bad(ErrorCode code, std::string what, std::string where) {
 }
 
 Status CheckEntries(const TokenizerSpec& spec) {
-  if (spec.vocabulary.empty()) return Bad(ErrorCode::kCorrupt, "there are no entries", "vocabulary");
+  if (spec.vocabulary.empty())
+    return Bad(ErrorCode::kCorrupt, "there are no entries", "vocabulary");
   if (spec.vocabulary.size() > kMaxVocabulary) {
     return Bad(ErrorCode::kCapacity,
                "at most " + std::to_string(kMaxVocabulary) + " entries are allowed, got " +
@@ -64,7 +65,8 @@ Status CheckAddedTokens(const TokenizerSpec& spec) {
     }
     if (spec.vocabulary[static_cast<size_t>(token.id)] != token.content) {
       return Bad(ErrorCode::kCorrupt,
-                 "the vocabulary has another entry under the id " + std::to_string(token.id), where);
+                 "the vocabulary has another entry under the id " + std::to_string(token.id),
+                 where);
     }
     if (!ids.insert(token.id).second) {
       return Bad(ErrorCode::kCorrupt, "the id " + std::to_string(token.id) + " comes twice", where);
@@ -103,9 +105,10 @@ Status CheckTokenizer(const TokenizerSpec& spec) {
   ATTEND_RETURN_IF_ERROR(CheckParts(spec, spec.single, "template of one text"));
   ATTEND_RETURN_IF_ERROR(CheckParts(spec, spec.pair, "template of a pair"));
   if (spec.unk_id < 0 || static_cast<size_t>(spec.unk_id) >= spec.vocabulary.size()) {
-    return Bad(ErrorCode::kCorrupt,
-               "the unknown token's id " + std::to_string(spec.unk_id) + " is not in the vocabulary",
-               "unk_id");
+    return Bad(
+        ErrorCode::kCorrupt,
+        "the unknown token's id " + std::to_string(spec.unk_id) + " is not in the vocabulary",
+        "unk_id");
   }
   if (spec.max_input_chars_per_word < 1) {
     return Bad(ErrorCode::kCorrupt,
@@ -115,7 +118,8 @@ Status CheckTokenizer(const TokenizerSpec& spec) {
   }
   if (spec.truncation < 0) {
     return Bad(ErrorCode::kCorrupt,
-               "a length must not be negative, got " + std::to_string(spec.truncation), "truncation");
+               "a length must not be negative, got " + std::to_string(spec.truncation),
+               "truncation");
   }
   for (const std::string* prefix : {&spec.continuing_prefix, &spec.decoder_prefix}) {
     if (prefix->size() > kMaxAddedTokenBytes) {

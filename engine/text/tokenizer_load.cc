@@ -1,30 +1,46 @@
 // Tokenizers out of model files.
+#include <optional>
+#include <string>
+
 #include "attend/text.h"
 #include "engine/format.h"
-#include "engine/text/tokenizer_data.h"
+#include "engine/model.h"
 
 namespace attend {
+namespace {
 
-Result<Tokenizer> Tokenizer::Load(const std::string& path) {
-  Result<FileBytes> file = FileBytes::Open(path, FileBytes::Mode::kMap);
-  if (!file.ok()) return file.status();
-  Result<FileView> view = FileView::Open(file->bytes(), VerifyLevel::kStructure, path);
-  if (!view.ok()) return view.status();
-  const std::optional<TensorView> tensor = view->FindTensor("tokenizer");
+// `where` is the file's name, or empty for a model in memory.
+Result<Tokenizer> FromFile(const FileView& file, const std::string& where) {
+  const std::string prefix = where.empty() ? std::string() : where + ": ";
+  const std::optional<TensorView> tensor = file.FindTensor("tokenizer");
   if (!tensor.has_value()) {
-    return Status(ErrorCode::kNotFound, "the model has no tokenizer: it takes token ids only", path,
-                  "convert it again with its tokenizer.json or vocab.txt beside it");
+    return Status(ErrorCode::kNotFound, "the model has no tokenizer: it takes token ids only",
+                  where, "convert it again with its tokenizer.json or vocab.txt beside it");
   }
   if (tensor->dtype != DType::kU8 || tensor->shape.size() != 1) {
     return Status(ErrorCode::kCorrupt,
-                  std::string("the tensor must be U8 of one axis, got ") + DTypeName(tensor->dtype) +
-                      " of " + std::to_string(tensor->shape.size()),
-                  path + ": tokenizer");
+                  std::string("the tensor must be U8 with one axis, got ") +
+                      DTypeName(tensor->dtype) + " with " + std::to_string(tensor->shape.size()),
+                  prefix + "tokenizer");
   }
-  Result<Tokenizer> tokenizer = FromBytes(tensor->bytes);
+  Result<Tokenizer> tokenizer = Tokenizer::FromBytes(tensor->bytes);
   if (tokenizer.ok()) return tokenizer;
   const Status& status = tokenizer.status();
-  return Status(status.code(), status.what(), path + ": " + status.where(), status.hint());
+  return Status(status.code(), status.what(), prefix + status.where(), status.hint());
+}
+
+}  // namespace
+
+Result<Tokenizer> Tokenizer::Load(const std::string& path) {
+  Result<FileBytes> bytes = FileBytes::Open(path, FileBytes::Mode::kMap);
+  if (!bytes.ok()) return bytes.status();
+  Result<FileView> view = FileView::Open(bytes->bytes(), VerifyLevel::kStructure, path);
+  if (!view.ok()) return view.status();
+  return FromFile(*view, path);
+}
+
+Result<Tokenizer> Tokenizer::FromModel(const Model& model) {
+  return FromFile(model.data().file, {});
 }
 
 }  // namespace attend

@@ -68,13 +68,15 @@ class TrieBuilder {
     for (size_t i = 0; i < labels_.size(); ++i) {
       const auto slot = static_cast<uint32_t>(base + labels_[i]);
       Unlink(slot);
+      used_ = std::max<size_t>(used_, slot + 1);
       units[slot].parent = range.node;
       stack_.push_back({starts_[i], starts_[i + 1], range.depth + 1, slot});
     }
     return true;
   }
 
-  // Where all labels fall on free slots. After a number of holes it gives up and takes the end.
+  // Where all labels fall on free slots. After a number of holes it takes what lies behind
+  // all slots in use.
   size_t FindBase() const {
     uint32_t slot = links_[0].next;
     for (int i = 0; i < kTries && slot != 0; ++i, slot = links_[slot].next) {
@@ -86,7 +88,7 @@ class TrieBuilder {
       });
       if (fits) return base;
     }
-    return trie_.units_.size();
+    return std::max<size_t>(used_, kFirst + labels_[0]) - labels_[0];
   }
 
   bool Grow(size_t size) {
@@ -113,6 +115,7 @@ class TrieBuilder {
   std::span<const Trie::Entry> entries_;
   Trie trie_;
   size_t max_slots_ = 0;
+  size_t used_ = 0;          // no slot is used from here on
   std::vector<Link> links_;  // links_[0] is the list's head and foot
   std::vector<Range> stack_;
   std::vector<uint8_t> labels_;

@@ -47,7 +47,7 @@ class Trie {
   friend class TrieBuilder;
   static constexpr uint32_t kFree = 0xFFFFFFFF;
   struct Unit {
-    uint32_t base = 0;        // children are at base + label; 256 units lie behind any base
+    uint32_t base = 0;  // children are at base + label; 256 units lie behind any base
     uint32_t parent = kFree;
     int32_t id = -1;
   };

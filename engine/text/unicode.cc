@@ -49,7 +49,8 @@ std::span<const uint32_t> DecompositionOf(char32_t c, uint32_t (&hangul)[3]) {
 }
 
 uint8_t CombiningClassOf(char32_t c) {
-  const uint32_t* found = std::lower_bound(std::begin(kClassLast), std::end(kClassLast), uint32_t{c});
+  const uint32_t* found =
+      std::lower_bound(std::begin(kClassLast), std::end(kClassLast), uint32_t{c});
   if (found == std::end(kClassLast)) return 0;
   const auto index = static_cast<size_t>(found - kClassLast);
   return c >= kClassFirst[index] ? kClass[index] : uint8_t{0};

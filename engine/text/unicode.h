@@ -28,8 +28,8 @@ bool IsChinese(char32_t c);
 // The lower case of a code point with kUpperFlag: one or two code points.
 std::span<const uint32_t> LowerOf(char32_t c);
 
-// The full canonical decomposition of a code point with kDecomposableFlag; `hangul` is where that of
-// a Hangul syllable is put. The parts are in canonical order.
+// The full canonical decomposition of a code point with kDecomposableFlag; `hangul` is where that
+// of a Hangul syllable is put. The parts are in canonical order.
 std::span<const uint32_t> DecompositionOf(char32_t c, uint32_t (&hangul)[3]);
 
 // The canonical combining class.

@@ -28,7 +28,8 @@ size_t SequenceLength(std::string_view text) {
 // A place in the text, counted in bytes and in the unit asked for.
 class Cursor {
  public:
-  Cursor(std::string_view text, OffsetUnit unit) : text_(text), utf16_(unit == OffsetUnit::kUtf16) {}
+  Cursor(std::string_view text, OffsetUnit unit)
+      : text_(text), utf16_(unit == OffsetUnit::kUtf16) {}
 
   // Moves to the character that holds `byte`, or begins there.
   uint32_t MoveTo(uint32_t byte) {

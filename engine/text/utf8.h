@@ -33,7 +33,9 @@ inline bool IsUtf8Lead(char byte) { return (static_cast<unsigned char>(byte) & 0
 
 // The code point at `at` of valid UTF-8, and its length.
 inline char32_t DecodeUtf8(const char* at, uint32_t* length) {
-  const auto byte = [at](int i) { return static_cast<char32_t>(static_cast<unsigned char>(at[i])); };
+  const auto byte = [at](int i) {
+    return static_cast<char32_t>(static_cast<unsigned char>(at[i]));
+  };
   const char32_t lead = byte(0);
   if (lead < 0x80) {
     *length = 1;

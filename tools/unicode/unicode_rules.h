@@ -1,5 +1,5 @@
-// What every code point is to the tokenizers, said by utf8proc and a list of exceptions. Used by the
-// generator of the tables and by the test that compares them; not by the library.
+// What every code point is to the tokenizers, said by utf8proc and a list of exceptions. Used by
+// the generator of the tables and by the test that compares them; not by the library.
 #ifndef ATTEND_TOOLS_UNICODE_UNICODE_RULES_H_
 #define ATTEND_TOOLS_UNICODE_UNICODE_RULES_H_
 
@@ -85,10 +85,11 @@ struct LowerRange {
   int32_t distance;
 };
 inline constexpr LowerRange kNewLower[] = {
-    {0x1C89, 0x1C89, 1},         {0xA7CB, 0xA7CB, 0x264 - 0xA7CB}, {0xA7CC, 0xA7CC, 1},
-    {0xA7CE, 0xA7CE, 1},         {0xA7D2, 0xA7D2, 1},              {0xA7D4, 0xA7D4, 1},
-    {0xA7DA, 0xA7DA, 1},         {0xA7DC, 0xA7DC, 0x19B - 0xA7DC}, {0x10D50, 0x10D65, 0x20},
-    {0x16EA0, 0x16EB8, 0x1B},
+    {0x1C89, 0x1C89, 1},      {0xA7CB, 0xA7CB, 0x264 - 0xA7CB},
+    {0xA7CC, 0xA7CC, 1},      {0xA7CE, 0xA7CE, 1},
+    {0xA7D2, 0xA7D2, 1},      {0xA7D4, 0xA7D4, 1},
+    {0xA7DA, 0xA7DA, 1},      {0xA7DC, 0xA7DC, 0x19B - 0xA7DC},
+    {0x10D50, 0x10D65, 0x20}, {0x16EA0, 0x16EB8, 0x1B},
 };
 
 // Letters in circles and squares, alphabetic although they are symbols.
@@ -141,8 +142,8 @@ inline CodePointRules RulesOf(uint32_t c) {
   };
   const bool ascii_symbol = (c > 0x20 && c < 0x30) || (c > 0x39 && c < 0x41) ||
                             (c > 0x5A && c < 0x61) || (c > 0x7A && c < 0x7F);
-  const bool blank = (c >= 9 && c <= 13) || c == 0x85 ||
-                     is(UTF8PROC_CATEGORY_ZS, UTF8PROC_CATEGORY_ZP);
+  const bool blank =
+      (c >= 9 && c <= 13) || c == 0x85 || is(UTF8PROC_CATEGORY_ZS, UTF8PROC_CATEGORY_ZP);
   const bool other = is(UTF8PROC_CATEGORY_CC, UTF8PROC_CATEGORY_CC) ||
                      is(UTF8PROC_CATEGORY_CO, UTF8PROC_CATEGORY_CO) ||
                      (is(UTF8PROC_CATEGORY_CF, UTF8PROC_CATEGORY_CF) && !IsIn(kNoFormat, c));
@@ -159,7 +160,8 @@ inline CodePointRules RulesOf(uint32_t c) {
   const auto set = [&](bool condition, uint32_t flag) { rules.flags |= condition ? flag : 0; };
   set((is(UTF8PROC_CATEGORY_MN, UTF8PROC_CATEGORY_MN) && !IsIn(kNoMark, c)) || was(kWasMark),
       kMarkFlag);
-  set(ascii_symbol || (is(UTF8PROC_CATEGORY_PC, UTF8PROC_CATEGORY_PO) && !IsIn(kNoPunctuation, c)) ||
+  set(ascii_symbol ||
+          (is(UTF8PROC_CATEGORY_PC, UTF8PROC_CATEGORY_PO) && !IsIn(kNoPunctuation, c)) ||
           was(kWasPunctuation),
       kPunctuationFlag);
   set(c == 0 || c == 0xFFFD || (other && c != '\t' && c != '\n' && c != '\r'), kRemovedFlag);
