@@ -18,8 +18,9 @@ constexpr mode_t kMode = 0666;  // less the umask, as for any new file
 // Names of temporary files: the process, and a number that is free.
 std::string TemporaryName(const std::string& name, int attempt) {
   // Names have at most 255 bytes; a longer one would fail for a reason that nobody understands.
-  return "." + name.substr(0, 200) + "." + std::to_string(getpid()) + "." +
-         std::to_string(attempt) + ".tmp";
+  std::string temporary = ".";
+  temporary.append(name, 0, 200).append(".").append(std::to_string(getpid())).append(".");
+  return temporary.append(std::to_string(attempt)).append(".tmp");
 }
 
 std::string DescriptorPath(int fd) { return "/proc/self/fd/" + std::to_string(fd); }

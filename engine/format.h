@@ -113,6 +113,9 @@ struct TensorView {
 // A verified file. Borrows the bytes. Lookups are by name; a key of another type is "not there".
 class FileView {
  public:
+  // No file: has nothing, finds nothing.
+  FileView() = default;
+
   // Requires: bytes aligned to 8 (FileBytes and malloc's are); tensors are aligned to 64 if bytes are.
   // Errors: kInvalidArgument (bytes not aligned); kCorrupt with the rule and the byte; kUnsupported for a newer version or an unknown
   // required feature; a special message for what is not an .attend file at all (empty, Git-LFS

@@ -65,18 +65,6 @@ std::vector<TensorData> AllTensors(const ModelConfig& config) {
   return tensors;
 }
 
-TensorData* Find(std::vector<TensorData>* tensors, std::string_view name) {
-  for (TensorData& tensor : *tensors) {
-    if (tensor.name == name) return &tensor;
-  }
-  ADD_FAILURE() << "no tensor " << name;
-  return &tensors->front();
-}
-
-void Remove(std::vector<TensorData>* tensors, std::string_view name) {
-  std::erase_if(*tensors, [&](const TensorData& tensor) { return tensor.name == name; });
-}
-
 void AddTensors(const std::vector<TensorData>& tensors, FileWriter* writer) {
   for (const TensorData& tensor : tensors) {
     writer->AddTensor(tensor.name, tensor.dtype, tensor.shape, [&](std::span<std::byte> out) {
