@@ -1,7 +1,5 @@
 #include "engine/model.h"
 
-#include <hwy/highway.h>
-
 #include <string>
 #include <utility>
 
@@ -45,10 +43,9 @@ ModelInfo MakeInfo(const ModelData& data) {
 }
 
 Result<Model> MakeModel(FileBytes bytes, std::string_view where) {
-  auto data = std::make_shared<ModelData>(std::move(bytes));
-  Result<FileView> file = FileView::Open(data->bytes.bytes(), VerifyLevel::kStructure, where);
+  Result<FileView> file = FileView::Open(bytes.bytes(), VerifyLevel::kStructure, where);
   if (!file.ok()) return file.status();
-  data->file = *file;
+  auto data = std::make_shared<ModelData>(std::move(bytes), *file);
   Result<ModelConfig> config = ReadConfig(data->file);
   if (!config.ok()) return config.status();
   data->config = std::move(*config);
@@ -96,8 +93,7 @@ std::string CurrentIsa() { return IsaName(ChosenIsa()); }
 const char* Version() { return ATTEND_VERSION; }
 
 std::string LibraryVersions() {
-  return std::string(GemmLibraryVersion()) + ", Highway " + std::to_string(HWY_MAJOR) + "." +
-         std::to_string(HWY_MINOR) + "." + std::to_string(HWY_PATCH);
+  return std::string(GemmLibraryVersion()) + ", " + SimdLibraryVersion();
 }
 
 }  // namespace attend

@@ -16,7 +16,8 @@
 namespace attend {
 
 struct ModelData {
-  explicit ModelData(FileBytes file_bytes) : bytes(std::move(file_bytes)) {}
+  // `view` is of `file_bytes`, which may move: what it owns stays where it is.
+  ModelData(FileBytes file_bytes, FileView view) : bytes(std::move(file_bytes)), file(view) {}
 
   FileBytes bytes;
   FileView file;

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 
+#include "hwy/base.h"
 #include "kernels/gemm.h"
 #include "kernels/simd.h"
 
@@ -72,6 +73,12 @@ std::string Names(const std::vector<Isa>& isas) {
 const char* IsaName(Isa isa) {
   const int index = static_cast<int>(isa);
   return index >= 0 && index < kIsaCount ? kNames[index] : "unknown";
+}
+
+#define ATTEND_STRING_(x) #x
+#define ATTEND_STRING(x) ATTEND_STRING_(x)
+const char* SimdLibraryVersion() {
+  return "Highway " ATTEND_STRING(HWY_MAJOR) "." ATTEND_STRING(HWY_MINOR) "." ATTEND_STRING(HWY_PATCH);
 }
 
 Result<Isa> ParseIsa(std::string_view name) {

@@ -15,6 +15,9 @@ enum class Isa : int { kSse4 = 0, kAvx2, kAvx512, kAvx512Vnni, kAvx512Bf16, kAmx
 const char* IsaName(Isa isa);                 // "sse4", "avx2", "avx512", ...
 Result<Isa> ParseIsa(std::string_view name);  // kInvalidArgument, with the names that there are
 
+// "Highway 1.0.3".
+const char* SimdLibraryVersion();
+
 // What this CPU and operating system can run, worst first. Never empty on a CPU that can run attend.
 std::vector<Isa> SupportedIsas();
 
