@@ -92,6 +92,9 @@ constexpr int64_t kMaxWindow = INT32_MAX;
 constexpr int64_t kMaxDense = 16;
 constexpr size_t kMaxTextBytes = size_t{1} << 20;
 
+// The kind of the file's tokenizer, which is the text part's to read.
+constexpr std::string_view kTokenizerKey = "tokenizer";
+
 // Calls `visit` for every field that applies to `config`. A visitor that reads fills fields in this
 // order, so whether a field applies may depend on those before it only.
 template <typename Config, typename Visitor>
@@ -228,7 +231,8 @@ class Reader {
   Status Finish() const {
     ATTEND_RETURN_IF_ERROR(status_);
     for (const std::string_view key : file_.keys()) {
-      if (key.find('.') == std::string_view::npos && !seen_.contains(key)) {
+      if (key == kTokenizerKey || key.find('.') != std::string_view::npos) continue;
+      if (!seen_.contains(key)) {
         return Status(ErrorCode::kUnsupported,
                       "The key is unknown, or does not apply to this model.", std::string(key),
                       "notes of your own need a dot in their key, as in note.licence");

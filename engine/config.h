@@ -126,8 +126,8 @@ inline bool IsGated(Activation activation) {
 Status CheckConfig(const ModelConfig& config);
 
 // Reads and checks the config, and holds the file's tensors against ExpectedTensors: names, shapes,
-// types, scales. A key that is unknown or does not apply is refused, unless it has a dot in it:
-// those are free for notes ("note.licence"). Reads no weight, and of I8 tensors the scales.
+// types, scales. A key that is unknown or does not apply is refused, unless it has a dot in it
+// (those are free for notes: "note.licence") or is "tokenizer", the kind of the tokenizer. Reads no weight, and of I8 tensors the scales.
 // Errors: kCorrupt or kUnsupported naming key or tensor, expected and got.
 Result<ModelConfig> ReadConfig(const FileView& file);
 
