@@ -1,4 +1,5 @@
-// Rows gathered from tables of embeddings and summed.
+// Rows gathered from tables of embeddings and summed. Widening to f32 is exact (kI8: the product
+// with its scale is rounded once), each sum is rounded once.
 #ifndef ATTEND_KERNELS_EMBEDDING_H_
 #define ATTEND_KERNELS_EMBEDDING_H_
 
@@ -16,9 +17,10 @@ struct EmbeddingTable {
 };
 
 struct EmbeddingArgs {
-  EmbeddingTable tables[3];              // tokens, positions, types, summed in this order
-  const int32_t* index[3] = {};          // [R] each: the row of the table; null: row 0
-  float* out = nullptr;                  // [R, D; ld_out]
+  EmbeddingTable tables[3];  // tokens, positions, types, summed in this order
+  // [R] each: the row of the table, which must exist; null: row 0.
+  const int32_t* index[3] = {};
+  float* out = nullptr;  // [R, D; ld_out]
   int64_t rows = 0, width = 0, ld_out = 0;
 };
 using EmbeddingFn = void (*)(const EmbeddingArgs&);

@@ -18,7 +18,8 @@ Result<Isa> ParseIsa(std::string_view name);  // kInvalidArgument, with the name
 // "Highway 1.0.3".
 const char* SimdLibraryVersion();
 
-// What this CPU and operating system can run, worst first. Never empty on a CPU that can run attend.
+// What this CPU and operating system can run, worst first. Never empty on a CPU that can run
+// attend.
 std::vector<Isa> SupportedIsas();
 
 // Limits this process to `isa`: Highway's targets and oneDNN's both.

@@ -13,7 +13,8 @@ struct ResidualArgs {
   int64_t rows = 0, width = 0, ldx = 0, ld_residual = 0, ld_out = 0;
 };
 using ResidualFn = void (*)(const ResidualArgs&);
-ResidualFn BindResidual();  // out = x + residual
+// out = x + residual. Exact: rounded once.
+ResidualFn BindResidual();
 
 }  // namespace attend
 
