@@ -116,18 +116,35 @@ void PlaceInTiles(const std::vector<Life>& lives, Plan& plan) {
   plan.shared_column_tile_columns = 2 * half[1];
 }
 
+// A place in the arena serves one value after another, but only values of the same domain and width:
+// under the share by sequences no thread waits for another, and one that is segments behind may only
+// ever touch rows of its own.
 void PlaceInArena(const std::vector<Life>& lives, int64_t max_tokens, int64_t max_sequences,
                   Plan& plan) {
-  Places arena;
+  struct Slot {
+    Domain domain;
+    int64_t width, offset, busy_until;
+  };
+  std::vector<Slot> slots;
   for (size_t v = 0; v < plan.values.size(); ++v) {
     ValueInfo& value = plan.values[v];
     if (!value.kept) continue;
+    // One more segment than it is read in: under the other shares a fast thread may be a segment
+    // ahead of a slow one.
+    const int64_t busy_until = lives[v].last_segment + 1;
+    const auto slot = std::find_if(slots.begin(), slots.end(), [&](const Slot& s) {
+      return s.domain == value.domain && s.width == value.width && s.busy_until < value.segment;
+    });
+    if (slot != slots.end()) {
+      value.arena = slot->offset;
+      slot->busy_until = busy_until;
+      continue;
+    }
     const int64_t rows = value.domain == Domain::kTokens ? max_tokens : max_sequences;
-    // One more segment than it is read in: a fast thread may be a segment ahead of a slow one.
-    value.arena = arena.Take(RoundUp(rows * value.width, int64_t{16}), value.segment,
-                             lives[v].last_segment + 1);
+    value.arena = plan.arena_floats;
+    slots.push_back({value.domain, value.width, value.arena, busy_until});
+    plan.arena_floats += RoundUp(rows * value.width, int64_t{16});
   }
-  plan.arena_floats = arena.end();
 }
 
 // Under the share by columns a step must wait if it reads what several threads have computed since

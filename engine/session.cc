@@ -179,7 +179,7 @@ Status AllocateSession(SessionData* data) {
             Allocate(static_cast<size_t>(plan.query_floats), &data->queries, &total) &&
             Allocate(static_cast<size_t>(plan.key_floats * plan.num_states), &data->keys, &total) &&
             Allocate(static_cast<size_t>(plan.key_floats * plan.num_states), &data->values, &total);
-  if (options.num_threads > 1) {
+  if (options.num_threads > 1 || options.share == Share::kColumns) {
     ok = ok && Allocate(static_cast<size_t>(plan.shared_column_tile_columns *
                                             data->column_tile_rows),
                         &data->shared_tile, &total);

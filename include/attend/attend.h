@@ -150,26 +150,26 @@ struct Edge {
 
 // Sequences of token ids, end to end; nothing is padded.
 struct TokenBatch {
-  std::span<const int32_t> ids;       // [T], each in [0, vocab_size)
-  std::span<const int32_t> offsets;   // [B+1]: sequence b is ids[offsets[b] .. offsets[b+1])
-  std::span<const int32_t> type_ids;  // [T] or empty (all 0)
-  std::span<const Edge> edges;        // counted within their own sequence
-  std::span<const int32_t> edge_offsets;  // [B+1]; empty: no edges were given
+  std::span<const int32_t> ids = {};       // [T], each in [0, vocab_size)
+  std::span<const int32_t> offsets = {};   // [B+1]: sequence b is ids[offsets[b] .. offsets[b+1])
+  std::span<const int32_t> type_ids = {};  // [T] or empty (all 0)
+  std::span<const Edge> edges = {};        // counted within their own sequence
+  std::span<const int32_t> edge_offsets = {};  // [B+1]; empty: no edges were given
 };
 
 // The same for models whose input is vectors.
 struct VectorBatch {
-  std::span<const float> rows;       // [T, input_size]
-  std::span<const int32_t> offsets;  // [B+1]
-  std::span<const Edge> edges;
-  std::span<const int32_t> edge_offsets;
+  std::span<const float> rows = {};       // [T, input_size]
+  std::span<const int32_t> offsets = {};  // [B+1]
+  std::span<const Edge> edges = {};
+  std::span<const int32_t> edge_offsets = {};
 };
 
 // Views of what a run computed. They belong to the Session and are valid until its next Run.
 struct Output {
-  std::span<const float> hidden;  // [T, D]
-  std::span<const float> pooled;  // [B, D'] or empty: the pooler's or the sentence embedding
-  std::span<const float> logits;  // [T, C] or [B, C] or empty, as the task says
+  std::span<const float> hidden = {};  // [T, D]
+  std::span<const float> pooled = {};  // [B, D'] or empty: the pooler's or the sentence embedding
+  std::span<const float> logits = {};  // [T, C] or [B, C] or empty, as the task says
   Share share = Share::kAuto;     // how the rows were shared
 };
 
