@@ -1,13 +1,10 @@
 // Packed linear layers against plain double-precision sums, and the row rule: the bits of an output
 // row do not depend on how many rows run with it. A process per ISA, since oneDNN has one.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -17,6 +14,7 @@
 #include "attend/attend.h"
 #include "kernels/aligned.h"
 #include "kernels/gemm.h"
+#include "tests/isa_child.h"
 
 namespace attend {
 namespace {
@@ -116,26 +114,12 @@ void CheckShape(const Shape& shape) {
 }
 
 TEST(Gemm, OneIsa) {
-  const char* isa = std::getenv("ATTEND_TEST_ISA");
-  if (isa == nullptr) GTEST_SKIP() << "run by Gemm.EveryIsa, a process per ISA";
-  ASSERT_TRUE(LimitIsa(isa).ok());
+  if (testing::ChildIsa() == nullptr) GTEST_SKIP() << "run by Gemm.EveryIsa, a process per ISA";
   for (const Shape& shape : kShapes) CheckShape(shape);
 }
 
 TEST(Gemm, EveryIsa) {
-  if (std::getenv("ATTEND_TEST_ISA") != nullptr) GTEST_SKIP() << "this is a child";
-  for (const std::string& isa : AvailableIsas()) {
-    std::fflush(stdout);
-    const pid_t child = fork();
-    if (child == 0) {
-      setenv("ATTEND_TEST_ISA", isa.c_str(), 1);
-      execl("/proc/self/exe", "gemm_test", "--gtest_filter=Gemm.OneIsa", nullptr);
-      _exit(127);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << isa;
-  }
+  for (const std::string& isa : AvailableIsas()) testing::ExpectChildPasses(isa, "Gemm.OneIsa");
 }
 
 TEST(Gemm, PanelsCoverTheColumns) {

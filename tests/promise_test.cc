@@ -2,12 +2,9 @@
 // batch, on the order, on the number of threads, or on how the rows are shared; on every ISA, each
 // in a process of its own.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -15,6 +12,7 @@
 #include <vector>
 
 #include "attend/attend.h"
+#include "tests/isa_child.h"
 #include "tests/random_model.h"
 
 namespace attend {
@@ -73,6 +71,21 @@ int64_t ComparePromise(const Model& model, int rounds, int64_t* different) {
     answers.push_back({Slice(output->hidden, 0, output->hidden.size() / width, width),
                        {output->pooled.begin(), output->pooled.end()}});
   }
+  struct Way {
+    int threads;
+    Share share;
+    Session session;
+  };
+  std::vector<Way> ways;
+  for (const int threads : {1, 2, 3, 4}) {
+    for (const Share share : {Share::kSequences, Share::kRows, Share::kColumns, Share::kAuto}) {
+      if (threads == 1 && share == Share::kAuto) continue;
+      Result<Session> session = Session::Create(model, {.num_threads = threads, .share = share});
+      EXPECT_TRUE(session.ok()) << session.status().ToString();
+      if (!session.ok()) return 0;
+      ways.push_back({threads, share, std::move(*session)});
+    }
+  }
   int64_t compared = 0;
   std::mt19937 random(11);
   for (int round = 0; round < rounds; ++round) {
@@ -87,27 +100,23 @@ int64_t ComparePromise(const Model& model, int rounds, int64_t* different) {
     order.push_back(order.front());
     Batch batch;
     for (const size_t s : order) batch.Add(sequences[s]);
-    for (const int threads : {1, 2, 3, 4}) {
-      for (const Share share : {Share::kSequences, Share::kRows, Share::kColumns, Share::kAuto}) {
-        if (threads == 1 && share == Share::kAuto) continue;
-        Result<Session> session =
-            Session::Create(model, {.num_threads = threads, .share = share});
-        EXPECT_TRUE(session.ok()) << session.status().ToString();
-        Result<Output> output = session->Run(batch.view());
-        EXPECT_TRUE(output.ok()) << output.status().ToString();
-        for (size_t b = 0; b < order.size(); ++b) {
-          const Answer& answer = answers[order[b]];
-          bool same = SameBits(answer.hidden, Slice(output->hidden, batch.offsets[b],
-                                                    batch.offsets[b + 1], width));
-          if (!output->pooled.empty()) {
-            const int64_t pooled_width =
-                static_cast<int64_t>(output->pooled.size() / order.size());
-            const int64_t at = static_cast<int64_t>(b);
-            same &= SameBits(answer.pooled, Slice(output->pooled, at, at + 1, pooled_width));
-          }
-          *different += same ? 0 : 1;
-          ++compared;
+    for (Way& way : ways) {
+      Result<Output> output = way.session.Run(batch.view());
+      EXPECT_TRUE(output.ok()) << output.status().ToString();
+      for (size_t b = 0; b < order.size(); ++b) {
+        const Answer& answer = answers[order[b]];
+        bool same = SameBits(answer.hidden, Slice(output->hidden, batch.offsets[b],
+                                                  batch.offsets[b + 1], width));
+        if (!output->pooled.empty()) {
+          const int64_t pooled_width = static_cast<int64_t>(output->pooled.size() / order.size());
+          const int64_t at = static_cast<int64_t>(b);
+          same &= SameBits(answer.pooled, Slice(output->pooled, at, at + 1, pooled_width));
         }
+        if (!same && ++*different < 5) {
+          std::printf("differs: %d threads, share %d, sequence %zu of %zu\n", way.threads,
+                      static_cast<int>(way.share), b, order.size());
+        }
+        ++compared;
       }
     }
   }
@@ -127,9 +136,8 @@ std::vector<ModelConfig> Configs() {
 
 // In a child process with ATTEND_TEST_ISA: compares, prints the count, fails if bits differ.
 TEST(Promise, OneIsa) {
-  const char* isa = std::getenv("ATTEND_TEST_ISA");
+  const char* isa = testing::ChildIsa();
   if (isa == nullptr) GTEST_SKIP() << "run by Promise.EveryIsa, a process per ISA";
-  ASSERT_TRUE(LimitIsa(isa).ok());
   const int rounds = std::string(isa) == "sse4" ? 4 : 6;
   for (const ModelConfig& config : Configs()) {
     Result<Model> model = testing::RandomModel(config, 3);
@@ -148,26 +156,12 @@ TEST(Promise, OneIsa) {
   }
 }
 
-int RunChild(const std::string& isa) {
-  std::fflush(stdout);
-  const pid_t child = fork();
-  if (child == 0) {
-    setenv("ATTEND_TEST_ISA", isa.c_str(), 1);
-    execl("/proc/self/exe", "promise_test", "--gtest_filter=Promise.OneIsa", nullptr);
-    _exit(127);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
-}
-
 TEST(Promise, EveryIsa) {
-  if (std::getenv("ATTEND_TEST_ISA") != nullptr) GTEST_SKIP() << "this is a child";
   for (const std::string& isa : AvailableIsas()) {
 #ifdef ATTEND_GEMM_FREE_ROWS
     if (isa != "avx2") continue;
 #endif
-    EXPECT_EQ(RunChild(isa), 0) << isa;
+    testing::ExpectChildPasses(isa, "Promise.OneIsa");
   }
 }
 
