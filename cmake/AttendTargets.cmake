@@ -31,18 +31,24 @@ function(attend_objects name)
   target_link_libraries(${name} PRIVATE attend_flags)
 endfunction()
 
-# attend_library(NAME SHARED|STATIC): the whole library.
+# attend_library(NAME SHARED|STATIC): the whole library, also as attend::NAME. Who links the shared
+# one needs nothing else; the static one brings its dependencies along.
 function(attend_library name kind)
   add_library(${name} ${kind} $<TARGET_OBJECTS:attend_kernels> $<TARGET_OBJECTS:attend_text>
               $<TARGET_OBJECTS:attend_engine>)
+  add_library(attend::${name} ALIAS ${name})
   set_target_properties(${name} PROPERTIES OUTPUT_NAME attend LINKER_LANGUAGE CXX
     VERSION ${PROJECT_VERSION} SOVERSION 0)
   target_include_directories(${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
   target_compile_features(${name} PUBLIC cxx_std_20)
-  target_link_libraries(${name} PRIVATE DNNL::dnnl hwy::hwy Threads::Threads)
-  if(ATTEND_OPENMP)
-    target_link_libraries(${name} PRIVATE OpenMP::OpenMP_CXX)
-  endif()
   target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:attend_flags>)
+  set(needs DNNL::dnnl hwy::hwy Threads::Threads)
+  if(ATTEND_OPENMP)
+    list(APPEND needs OpenMP::OpenMP_CXX)
+  endif()
+  if(kind STREQUAL SHARED)
+    list(TRANSFORM needs REPLACE "(.+)" "$<BUILD_INTERFACE:\\1>")
+  endif()
+  target_link_libraries(${name} PRIVATE ${needs})
 endfunction()
