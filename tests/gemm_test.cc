@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "attend/attend.h"
+#include "engine/parallel.h"
 #include "kernels/aligned.h"
 #include "kernels/gemm.h"
 #include "tests/isa_child.h"
@@ -115,6 +116,7 @@ void CheckShape(const Shape& shape) {
 
 TEST(Gemm, OneIsa) {
   if (testing::ChildIsa() == nullptr) GTEST_SKIP() << "run by Gemm.EveryIsa, a process per ISA";
+  const OneOpenMpThread guard;
   for (const Shape& shape : kShapes) CheckShape(shape);
 }
 
