@@ -84,8 +84,8 @@ Status AtomicFile::CreateTemporary() {
 Status AtomicFile::LinkTemporary() {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const std::string name = TemporaryName(name_, attempt);
-    if (linkat(AT_FDCWD, DescriptorPath(file_).c_str(), folder_, name.c_str(),
-               AT_SYMLINK_FOLLOW) == 0) {
+    if (linkat(AT_FDCWD, DescriptorPath(file_).c_str(), folder_, name.c_str(), AT_SYMLINK_FOLLOW) ==
+        0) {
       temporary_ = name;
       return Status();
     }
@@ -98,8 +98,8 @@ Status AtomicFile::Put(uint64_t offset, std::span<const std::byte> bytes) {
   // A gigabyte at a time: Linux writes no more than 2 GiB at once.
   constexpr size_t kMost = size_t{1} << 30;
   while (!bytes.empty()) {
-    const ssize_t written = pwrite(file_, bytes.data(), std::min(bytes.size(), kMost),
-                                   static_cast<off_t>(offset));
+    const ssize_t written =
+        pwrite(file_, bytes.data(), std::min(bytes.size(), kMost), static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
     // Writing nothing is no error of any kind that POSIX knows; it must not become a loop.
     if (written <= 0) return OsError(written < 0 ? errno : ENOSPC, "write the file", path_);

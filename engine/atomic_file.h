@@ -27,16 +27,17 @@ class AtomicFile {
   Status Create(const std::string& path);
   // Writes at `offset`. Errors: kIo.
   Status Put(uint64_t offset, std::span<const std::byte> bytes);
-  // Errors: kIo. The file is not there then, or (if only the folder could not be made durable) whole.
+  // Errors: kIo. The file is not there then, or (if only the folder could not be made durable)
+  // whole.
   Status Commit();
 
  private:
   Status CreateTemporary();
   Status LinkTemporary();
 
-  std::string path_;      // as it was given, for messages
-  std::string name_;      // in the folder
-  std::string temporary_; // the name it has for now, if it has one
+  std::string path_;       // as it was given, for messages
+  std::string name_;       // in the folder
+  std::string temporary_;  // the name it has for now, if it has one
   int folder_ = -1;
   int file_ = -1;
 };

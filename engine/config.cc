@@ -1,5 +1,6 @@
-// ModelConfig to and from a file's values, and whether its fields are allowed. The fields are listed
-// once, in VisitFields: what is written, what must be there to be read, and each one's range.
+// ModelConfig to and from a file's values, and whether its fields are allowed. The fields are
+// listed once, in VisitFields: what is written, what must be there to be read, and each one's
+// range.
 #include "engine/config.h"
 
 #include <algorithm>
@@ -263,8 +264,8 @@ class Reader {
       *out = *value;
     } else if (status_.ok()) {
       status_ = Status(ErrorCode::kUnsupported,
-                       "Unknown value \"" + std::string(name.substr(0, 64)) +
-                           "\"; allowed are " + AllNames<T>() + ".",
+                       "Unknown value \"" + std::string(name.substr(0, 64)) + "\"; allowed are " +
+                           AllNames<T>() + ".",
                        key);
     }
   }
@@ -377,8 +378,8 @@ Status CheckAttention(const ModelConfig& c) {
       return Bad("position", "rotary does not combine with score additive.");
     }
     if (c.head_dim % 2 != 0) {
-      return Bad("head_dim", "Expected an even number for rotary, got " +
-                                 std::to_string(c.head_dim) + ".");
+      return Bad("head_dim",
+                 "Expected an even number for rotary, got " + std::to_string(c.head_dim) + ".");
     }
   }
   if (c.score == Score::kAdditive && c.num_heads * c.score_size > kMaxAttentionWidth) {
@@ -387,19 +388,18 @@ Status CheckAttention(const ModelConfig& c) {
   }
   if (c.score_bias == ScoreBias::kRelative) {
     if (c.relative_buckets % 2 != 0) {
-      return Bad("relative_buckets", "Expected an even number, got " +
-                                         std::to_string(c.relative_buckets) + ".");
+      return Bad("relative_buckets",
+                 "Expected an even number, got " + std::to_string(c.relative_buckets) + ".");
     }
     if (c.relative_max_distance <= c.relative_buckets / 4) {
       return Bad("relative_max_distance", "Expected more than relative_buckets / 4, got " +
                                               std::to_string(c.relative_max_distance) + ".");
     }
   }
-  const bool soft =
-      c.normalizer == Normalizer::kSoftmax || c.normalizer == Normalizer::kSoftmax1;
+  const bool soft = c.normalizer == Normalizer::kSoftmax || c.normalizer == Normalizer::kSoftmax1;
   if (c.normalizer_length && soft) {
-    return Bad("normalizer_length", std::string("length does not combine with normalizer ") +
-                                        Name(c.normalizer) + ".");
+    return Bad("normalizer_length",
+               std::string("length does not combine with normalizer ") + Name(c.normalizer) + ".");
   }
   if (c.intermediate_size > 0 &&
       (c.activation == Activation::kNone || c.activation == Activation::kTanh)) {

@@ -46,24 +46,24 @@ struct ModelConfig {
   Task task = Task::kHidden;
   Precision precision = Precision::kF32;
 
-  int64_t hidden_size = 0;          // D, 1 .. 65536
-  int64_t num_layers = 0;           // 0 .. 1024
-  int64_t num_heads = 0;            // H
-  int64_t num_kv_heads = 0;         // G, divides H
-  int64_t head_dim = 0;             // E
-  int64_t intermediate_size = 0;    // F; 0: no feed-forward block
-  int64_t vocab_size = 0;           // V; 0: input vectors
-  int64_t input_size = 0;           // width of input vectors; 0: tokens
-  int64_t embedding_size = 0;       // width of the embedding tables; D unless projected (ELECTRA)
-  int64_t type_vocab_size = 0;      // 0: no type embeddings
-  int64_t max_positions = 0;        // rows of the position table (learned)
-  int64_t position_offset = 0;      // row of the position table for position 0 (RoBERTa: pad + 1)
-  int64_t max_length = 0;           // the longest sequence; 0: no limit
+  int64_t hidden_size = 0;        // D, 1 .. 65536
+  int64_t num_layers = 0;         // 0 .. 1024
+  int64_t num_heads = 0;          // H
+  int64_t num_kv_heads = 0;       // G, divides H
+  int64_t head_dim = 0;           // E
+  int64_t intermediate_size = 0;  // F; 0: no feed-forward block
+  int64_t vocab_size = 0;         // V; 0: input vectors
+  int64_t input_size = 0;         // width of input vectors; 0: tokens
+  int64_t embedding_size = 0;     // width of the embedding tables; D unless projected (ELECTRA)
+  int64_t type_vocab_size = 0;    // 0: no type embeddings
+  int64_t max_positions = 0;      // rows of the position table (learned)
+  int64_t position_offset = 0;    // row of the position table for position 0 (RoBERTa: pad + 1)
+  int64_t max_length = 0;         // the longest sequence; 0: no limit
 
   Position position = Position::kNone;
   double rope_theta = 10000;
   Score score = Score::kScaledDot;
-  int64_t score_size = 0;           // A, additive only
+  int64_t score_size = 0;  // A, additive only
   ScoreBias score_bias = ScoreBias::kNone;
   int64_t relative_buckets = 32;
   int64_t relative_max_distance = 128;
@@ -82,19 +82,19 @@ struct ModelConfig {
   Activation activation = Activation::kGelu;
 
   // What follows the last layer.
-  bool pooler = false;                  // tanh(W x_first + b), BERT's
-  Pooling pooling = Pooling::kNone;     // of task sequence and embedding
+  bool pooler = false;                                   // tanh(W x_first + b), BERT's
+  Pooling pooling = Pooling::kNone;                      // of task sequence and embedding
   Activation head_dense_activation = Activation::kNone;  // with tensor head.dense.*; of sequence
                                                          // classification heads
   bool head_dense = false;
-  bool head_from_pooler = false;        // logits = head(pooler output), BERT's
-  std::vector<Activation> dense;        // activations of dense.0, dense.1, ... (sentence embedding)
-  std::vector<int64_t> dense_sizes;     // their output widths
-  bool normalize = false;               // embeddings divided by their length
-  int64_t num_labels = 0;               // C
-  std::vector<std::string> labels;      // [C]
+  bool head_from_pooler = false;     // logits = head(pooler output), BERT's
+  std::vector<Activation> dense;     // activations of dense.0, dense.1, ... (sentence embedding)
+  std::vector<int64_t> dense_sizes;  // their output widths
+  bool normalize = false;            // embeddings divided by their length
+  int64_t num_labels = 0;            // C
+  std::vector<std::string> labels;   // [C]
 
-  bool word_shape_types = false;        // taggers: type ids are the shapes of words (text.h)
+  bool word_shape_types = false;  // taggers: type ids are the shapes of words (text.h)
 };
 
 // One tensor that a config calls for.
@@ -127,8 +127,9 @@ Status CheckConfig(const ModelConfig& config);
 
 // Reads and checks the config, and holds the file's tensors against ExpectedTensors: names, shapes,
 // types, scales. A key that is unknown or does not apply is refused, unless it has a dot in it
-// (those are free for notes: "note.licence") or is "tokenizer", the kind of the tokenizer. Reads no weight, and of I8 tensors the scales.
-// Errors: kCorrupt or kUnsupported naming key or tensor, expected and got.
+// (those are free for notes: "note.licence") or is "tokenizer", the kind of the tokenizer. Reads no
+// weight, and of I8 tensors the scales. Errors: kCorrupt or kUnsupported naming key or tensor,
+// expected and got.
 Result<ModelConfig> ReadConfig(const FileView& file);
 
 // Stores every field that applies.

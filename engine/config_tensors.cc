@@ -232,9 +232,9 @@ Status CheckTensors(const ModelConfig& config, const FileView& file) {
     by_name[spec.name] = &spec;
     if (file.FindTensor(spec.name)) continue;
     if (spec.required) {
-      return Corrupt("The tensor is missing; expected it with the shape " +
-                         ShapeText(spec.shape) + ".",
-                     spec.name);
+      return Corrupt(
+          "The tensor is missing; expected it with the shape " + ShapeText(spec.shape) + ".",
+          spec.name);
     }
   }
   for (size_t i = 0; i < file.num_tensors(); ++i) {
@@ -257,9 +257,8 @@ Status CheckTensors(const ModelConfig& config, const FileView& file) {
 std::optional<size_t> FindBadWeight(DType dtype, std::span<const std::byte> bytes) {
   switch (dtype) {
     case DType::kF32:
-      return FindFirst<uint32_t>(bytes.data(), bytes.size() / 4, [](uint32_t bits) {
-        return (bits & 0x7F800000u) == 0x7F800000u;
-      });
+      return FindFirst<uint32_t>(bytes.data(), bytes.size() / 4,
+                                 [](uint32_t bits) { return (bits & 0x7F800000u) == 0x7F800000u; });
     case DType::kF16:
       return FindFirst<uint16_t>(bytes.data(), bytes.size() / 2,
                                  [](uint16_t bits) { return (bits & 0x7C00u) == 0x7C00u; });
@@ -282,11 +281,12 @@ Status CheckFinite(const FileView& file) {
     const std::optional<size_t> bad = FindBadWeight(tensor.dtype, tensor.bytes);
     if (!bad) continue;
     const bool is_int = tensor.dtype == DType::kI8;
-    return Corrupt((is_int ? "Expected -127 to 127, got -128 at "
-                           : "Expected finite weights, got NaN or infinity at ") +
-                       PlaceText(tensor.shape, *bad) + ".",
-                   tensor.name,
-                   is_int ? "" : "the training that made it diverged, or its conversion overflowed");
+    return Corrupt(
+        (is_int ? "Expected -127 to 127, got -128 at "
+                : "Expected finite weights, got NaN or infinity at ") +
+            PlaceText(tensor.shape, *bad) + ".",
+        tensor.name,
+        is_int ? "" : "the training that made it diverged, or its conversion overflowed");
   }
   return Status();
 }

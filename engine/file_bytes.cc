@@ -129,8 +129,8 @@ FileBytes FileBytes::Copy(std::span<const std::byte> bytes) {
 }
 
 bool FileBytes::Allocate(size_t size) {
-  owned_ = static_cast<std::byte*>(
-      operator new(size, std::align_val_t{kTensorAlignment}, std::nothrow));
+  owned_ = static_cast<std::byte*>(operator new (size, std::align_val_t{kTensorAlignment},
+                                                 std::nothrow));
   if (owned_ == nullptr) return false;
   bytes_ = {owned_, size};
   return true;
@@ -141,7 +141,7 @@ void FileBytes::Free() {
   if (mapped_) {
     munmap(owned_, bytes_.size());
   } else {
-    operator delete(owned_, std::align_val_t{kTensorAlignment});
+    operator delete (owned_, std::align_val_t{kTensorAlignment});
   }
 }
 

@@ -83,8 +83,8 @@ Status ReportToStatus(std::span<const std::byte> bytes, const VerifyReport& repo
     what += ", tensor " + TensorAt(bytes.data(), report.offset);
   }
   what += ": expected " + std::to_string(report.expected) + ", got " + std::to_string(report.got);
-  const bool newer = report.error == FormatError::kVersion ||
-                     report.error == FormatError::kRequiredFeature;
+  const bool newer =
+      report.error == FormatError::kVersion || report.error == FormatError::kRequiredFeature;
   return Status(newer ? ErrorCode::kUnsupported : ErrorCode::kCorrupt, std::move(what),
                 std::string(where), HintFor(report.error));
 }
@@ -108,12 +108,18 @@ size_t DTypeSize(DType dtype) {
 
 const char* DTypeName(DType dtype) {
   switch (dtype) {
-    case DType::kF32: return "F32";
-    case DType::kF16: return "F16";
-    case DType::kBf16: return "BF16";
-    case DType::kI8: return "I8";
-    case DType::kU8: return "U8";
-    case DType::kI32: return "I32";
+    case DType::kF32:
+      return "F32";
+    case DType::kF16:
+      return "F16";
+    case DType::kBf16:
+      return "BF16";
+    case DType::kI8:
+      return "I8";
+    case DType::kU8:
+      return "U8";
+    case DType::kI32:
+      return "I32";
   }
   return "UNKNOWN";
 }
@@ -142,8 +148,8 @@ Result<FileView> FileView::Open(std::span<const std::byte> bytes, VerifyLevel le
 
 const std::byte* FileView::FindValue(std::string_view key, uint32_t type) const {
   const std::byte* data = bytes_.data();
-  const size_t index = FindRecord(data, num_values_, key,
-                                  [&](size_t i) { return ValueRecord(data, i); });
+  const size_t index =
+      FindRecord(data, num_values_, key, [&](size_t i) { return ValueRecord(data, i); });
   if (index == num_values_) return nullptr;
   const std::byte* record = ValueRecord(data, index);
   return Load32(record + kValueTypeAt) == type ? record : nullptr;
@@ -170,8 +176,7 @@ std::optional<bool> FileView::FindBool(std::string_view key) const {
 std::optional<std::string_view> FileView::FindString(std::string_view key) const {
   const std::byte* record = FindValue(key, kString);
   if (record == nullptr) return std::nullopt;
-  return Chars(bytes_.data() + Load64(record + kValuePayloadAt),
-               Load64(record + kValueElementsAt));
+  return Chars(bytes_.data() + Load64(record + kValuePayloadAt), Load64(record + kValueElementsAt));
 }
 
 std::optional<std::vector<std::string_view>> FileView::FindStrings(std::string_view key) const {

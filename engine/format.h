@@ -1,5 +1,5 @@
-// The .attend container (FORMAT.md): reader, verifier and writer. A file is hostile data: nothing is
-// read from it that Verify has not proved to lie inside it.
+// The .attend container (FORMAT.md): reader, verifier and writer. A file is hostile data: nothing
+// is read from it that Verify has not proved to lie inside it.
 #ifndef ATTEND_ENGINE_FORMAT_H_
 #define ATTEND_ENGINE_FORMAT_H_
 
@@ -97,8 +97,8 @@ struct VerifyReport {
 };
 
 // Checks `bytes`, at any address, against every rule of FORMAT.md. Pure; allocates nothing; never
-// throws. Cost: the header's bytes and one page for each tensor that ends in padding; at kFull every
-// byte.
+// throws. Cost: the header's bytes and one page for each tensor that ends in padding; at kFull
+// every byte.
 VerifyReport Verify(std::span<const std::byte> bytes, VerifyLevel level) noexcept;
 
 // One tensor of a verified file. The views live as long as the file's bytes.
@@ -116,10 +116,11 @@ class FileView {
   // No file: has nothing, finds nothing.
   FileView() = default;
 
-  // Requires: bytes aligned to 8 (FileBytes and malloc's are); tensors are aligned to 64 if bytes are.
-  // Errors: kInvalidArgument (bytes not aligned); kCorrupt with the rule and the byte; kUnsupported for a newer version or an unknown
-  // required feature; a special message for what is not an .attend file at all (empty, Git-LFS
-  // pointer, HTML, JSON, zip, pickle, safetensors, GGUF, ...).
+  // Requires: bytes aligned to 8 (FileBytes and malloc's are); tensors are aligned to 64 if bytes
+  // are. Errors: kInvalidArgument (bytes not aligned); kCorrupt with the rule and the byte;
+  // kUnsupported for a newer version or an unknown required feature; a special message for what is
+  // not an .attend file at all (empty, Git-LFS pointer, HTML, JSON, zip, pickle, safetensors, GGUF,
+  // ...).
   static Result<FileView> Open(std::span<const std::byte> bytes, VerifyLevel level,
                                std::string_view where);
 
@@ -148,9 +149,9 @@ class FileView {
 };
 
 // The bytes of a file, mapped read-only or read into memory. Open once, fstat, then map: never by
-// path twice. A mapped file that is truncated in place raises SIGBUS when the lost part is read, and
-// one that is overwritten in place changes under its reader; renaming another file over it is safe,
-// and kRead is immune to all of that.
+// path twice. A mapped file that is truncated in place raises SIGBUS when the lost part is read,
+// and one that is overwritten in place changes under its reader; renaming another file over it is
+// safe, and kRead is immune to all of that.
 class FileBytes {
  public:
   enum class Mode { kMap, kRead };
@@ -198,8 +199,8 @@ class FileWriter {
   void SetInts(std::string_view key, std::span<const int64_t> values);
   void AddTensor(std::string_view name, DType dtype, std::vector<uint64_t> shape, Fill fill);
 
-  // Errors: kInvalidArgument (a duplicate or over-long name, a limit, a folder or device in place of
-  // a file), kIo, kCapacity, or what a Fill returns. On an error nothing is left behind and an
+  // Errors: kInvalidArgument (a duplicate or over-long name, a limit, a folder or device in place
+  // of a file), kIo, kCapacity, or what a Fill returns. On an error nothing is left behind and an
   // existing `path` is untouched. A symbolic link is replaced, not followed.
   Status Write(const std::string& path) const;
   // The same into memory.

@@ -54,10 +54,13 @@ FormatGuess GuessFormat(std::span<const std::byte> bytes) noexcept {
     return {"This is a Git-LFS pointer, not the model itself.",
             "fetch the file that it stands for with: git lfs pull"};
   }
-  if (starts_with("\x89" "ATT\r\n\x1a\n")) {
+  if (starts_with("\x89"
+                  "ATT\r\n\x1a\n")) {
     return {"The .attend file ends inside its first 128 bytes.", "it was cut off: fetch it again"};
   }
-  if (starts_with("\x89" "ATT") || starts_with("ATT\r\n") || starts_with("\tATT")) {
+  if (starts_with("\x89"
+                  "ATT") ||
+      starts_with("ATT\r\n") || starts_with("\tATT")) {
     return {"This was an .attend file, but its line ends or its high bits were changed.",
             "it was sent in text mode: fetch it again in binary mode"};
   }
@@ -73,7 +76,8 @@ FormatGuess GuessFormat(std::span<const std::byte> bytes) noexcept {
   if (starts_with("\x1f\x8b")) {
     return {"This is compressed by gzip.", "unpack it first with: gzip -d"};
   }
-  if (starts_with("\x7f" "ELF")) {
+  if (starts_with("\x7f"
+                  "ELF")) {
     return {"This is a program or a library (ELF).", "name the model file instead"};
   }
   if (starts_with("\x93NUMPY")) return {"This is a NumPy array.", kConvert};
@@ -85,8 +89,9 @@ FormatGuess GuessFormat(std::span<const std::byte> bytes) noexcept {
     return {"This is a web page (HTML or XML), perhaps an error message.", kDownloadAgain};
   }
   if (!text.empty() && (text[0] == '{' || text[0] == '[')) {
-    return {"This is JSON: a config.json, a tokenizer.json, or an error message of a server.",
-            "name the .attend file; from a folder with config.json it is made with: attend convert"};
+    return {
+        "This is JSON: a config.json, a tokenizer.json, or an error message of a server.",
+        "name the .attend file; from a folder with config.json it is made with: attend convert"};
   }
   return {"This is not an .attend file.", kConvert};
 }

@@ -22,7 +22,9 @@ static_assert(std::endian::native == std::endian::little, "big-endian hosts are 
 static_assert(sizeof(size_t) == 8, "32-bit hosts are not supported");
 
 // As in PNG: a byte above 0x7F, a name, CR LF, Ctrl-Z, LF. Any text-mode transfer breaks it.
-inline constexpr std::string_view kMagic = "\x89" "ATT\r\n\x1a\n";
+inline constexpr std::string_view kMagic =
+    "\x89"
+    "ATT\r\n\x1a\n";
 inline constexpr uint32_t kVersion = 1;
 inline constexpr uint32_t kEndianTag = 0x01020304;
 inline constexpr uint64_t kKnownRequiredFeatures = 0;
@@ -56,15 +58,15 @@ inline constexpr uint32_t kStrings = 5;
 inline constexpr uint32_t kInts = 6;
 
 // A record of the tensor table.
-inline constexpr uint64_t kNameOffsetAt = 0;  // u64
-inline constexpr uint64_t kNameBytesAt = 8;   // u32
-inline constexpr uint64_t kDTypeAt = 12;      // u32
-inline constexpr uint64_t kRankAt = 16;       // u32
-inline constexpr uint64_t kTensorUnusedAt = 20;   // u32, zero
-inline constexpr uint64_t kDataOffsetAt = 24;     // u64
-inline constexpr uint64_t kDataBytesAt = 32;      // u64
-inline constexpr uint64_t kDataChecksumAt = 40;   // u64
-inline constexpr uint64_t kShapeAt = 48;          // u64 [kMaxRank], zero past the rank
+inline constexpr uint64_t kNameOffsetAt = 0;     // u64
+inline constexpr uint64_t kNameBytesAt = 8;      // u32
+inline constexpr uint64_t kDTypeAt = 12;         // u32
+inline constexpr uint64_t kRankAt = 16;          // u32
+inline constexpr uint64_t kTensorUnusedAt = 20;  // u32, zero
+inline constexpr uint64_t kDataOffsetAt = 24;    // u64
+inline constexpr uint64_t kDataBytesAt = 32;     // u64
+inline constexpr uint64_t kDataChecksumAt = 40;  // u64
+inline constexpr uint64_t kShapeAt = 48;         // u64 [kMaxRank], zero past the rank
 inline constexpr uint64_t kTensorRecordBytes = 112;
 static_assert(kShapeAt + 8 * kMaxRank == kTensorRecordBytes);
 

@@ -126,8 +126,8 @@ Status FileLayout::Plan(const FileWriter& writer) {
       SortByName(&values_, [](const auto& v) { return std::string_view(v.key); }));
   ATTEND_RETURN_IF_ERROR(
       SortByName(&tensors_, [](const auto& t) { return std::string_view(t.name); }));
-  pool_ = kPreambleBytes + values_.size() * kValueRecordBytes +
-          tensors_.size() * kTensorRecordBytes;
+  pool_ =
+      kPreambleBytes + values_.size() * kValueRecordBytes + tensors_.size() * kTensorRecordBytes;
   const uint64_t header_bytes = pool_ + pool_bytes + PaddingAfter(pool_ + pool_bytes);
   if (header_bytes > kMaxHeaderBytes) {
     return Invalid("Names, strings and lists take " + std::to_string(header_bytes) +
@@ -145,9 +145,9 @@ Status FileLayout::PlanTensors(uint64_t header_bytes) {
     uint64_t bytes = DTypeSize(tensor->dtype);
     if (bytes == 0) return Invalid("Unknown element type.", tensor->name);
     if (tensor->shape.empty() || tensor->shape.size() > kMaxRank) {
-      return Invalid("A tensor must have 1 to 8 dimensions, got " +
-                         std::to_string(tensor->shape.size()) + ".",
-                     tensor->name);
+      return Invalid(
+          "A tensor must have 1 to 8 dimensions, got " + std::to_string(tensor->shape.size()) + ".",
+          tensor->name);
     }
     if (!tensor->fill) return Invalid("Nothing fills the tensor.", tensor->name);
     bool fits = true;
@@ -211,8 +211,8 @@ Status FileLayout::Emit(const Put& put) {
   const std::unique_ptr<std::byte[]> buffer(new (std::nothrow)
                                                 std::byte[largest + PaddingAfter(largest)]);
   if (buffer == nullptr) {
-    return Status(ErrorCode::kCapacity, "No memory for a tensor of " + std::to_string(largest) +
-                                            " bytes.");
+    return Status(ErrorCode::kCapacity,
+                  "No memory for a tensor of " + std::to_string(largest) + " bytes.");
   }
   std::byte* record = header_.data() + kPreambleBytes + values_.size() * kValueRecordBytes;
   for (size_t i = 0; i < tensors_.size(); ++i, record += kTensorRecordBytes) {
@@ -290,8 +290,8 @@ Result<std::vector<std::byte>> FileWriter::WriteToBytes() const {
   try {
     out.resize(layout.file_bytes());
   } catch (const std::bad_alloc&) {
-    return Status(ErrorCode::kCapacity, "No memory for a file of " +
-                                            std::to_string(layout.file_bytes()) + " bytes.");
+    return Status(ErrorCode::kCapacity,
+                  "No memory for a file of " + std::to_string(layout.file_bytes()) + " bytes.");
   }
   ATTEND_RETURN_IF_ERROR(layout.Emit([&](uint64_t offset, std::span<const std::byte> bytes) {
     std::copy(bytes.begin(), bytes.end(), out.begin() + static_cast<ptrdiff_t>(offset));

@@ -18,7 +18,7 @@ namespace attend {
 struct Node {
   std::unique_ptr<Step> step;
   std::vector<Value> reads;
-  Value writes;                 // id -1: an AttentionState
+  Value writes;  // id -1: an AttentionState
   Domain domain = Domain::kTokens;
   bool reads_state = false;     // attention: other rows of the sequence, by its packed keys
   bool reads_sequence = false;  // pooling: all rows of the sequence

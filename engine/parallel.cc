@@ -134,9 +134,7 @@ class PoolThreads final : public Threads {
 class ExecutorThreads final : public Threads {
  public:
   ExecutorThreads(Executor* executor, int size) : executor_(executor), size_(size) {}
-  int Available() const override {
-    return std::max(1, std::min(size_, executor_->concurrency()));
-  }
+  int Available() const override { return std::max(1, std::min(size_, executor_->concurrency())); }
   void Run(int count, Task task, void* argument) override {
     Call call{task, argument};
     if (count == 1) {
@@ -192,9 +190,8 @@ Result<std::unique_ptr<Threads>> Threads::Create(ThreadBackend backend, int num_
   try {
     return std::unique_ptr<Threads>(new PoolThreads(num_threads));
   } catch (const std::system_error& error) {
-    return Status(ErrorCode::kCapacity,
-                  "the system gives no " + std::to_string(num_threads) + " threads: " +
-                      error.what());
+    return Status(ErrorCode::kCapacity, "the system gives no " + std::to_string(num_threads) +
+                                            " threads: " + error.what());
   }
 }
 

@@ -116,9 +116,9 @@ void PlaceInTiles(const std::vector<Life>& lives, Plan& plan) {
   plan.shared_column_tile_columns = 2 * half[1];
 }
 
-// A place in the arena serves one value after another, but only values of the same domain and width:
-// under the share by sequences no thread waits for another, and one that is segments behind may only
-// ever touch rows of its own.
+// A place in the arena serves one value after another, but only values of the same domain and
+// width: under the share by sequences no thread waits for another, and one that is segments behind
+// may only ever touch rows of its own.
 void PlaceInArena(const std::vector<Life>& lives, int64_t max_tokens, int64_t max_sequences,
                   Plan& plan) {
   struct Slot {

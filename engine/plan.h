@@ -14,17 +14,20 @@
 
 namespace attend {
 
-// Rows that pass all steps of a segment together. 64 rows of MiniLM's feed-forward block are 393 KB.
+// Rows that pass all steps of a segment together. 64 rows of MiniLM's feed-forward block are 393
+// KB.
 inline constexpr int64_t kTileRows = 64;
-// Under the share by columns a tile belongs to all threads, and a panel of weights serves all of it.
+// Under the share by columns a tile belongs to all threads, and a panel of weights serves all of
+// it.
 inline constexpr int64_t kColumnTileRows = 256;
 
-// Consecutive steps that need nothing of other rows; the first may look at all rows of its sequence.
+// Consecutive steps that need nothing of other rows; the first may look at all rows of its
+// sequence.
 struct Segment {
   Domain domain = Domain::kTokens;
   bool reads_state = false;     // begins with attention: keys and values must be complete
   bool reads_sequence = false;  // begins with pooling: the rows must be complete
-  std::vector<int> steps = {};       // indices into Plan::steps
+  std::vector<int> steps = {};  // indices into Plan::steps
 };
 
 struct Plan {
@@ -35,15 +38,15 @@ struct Plan {
   std::vector<std::shared_ptr<const LinearKernel>> kernels;
   Value hidden, pooled, logits;
 
-  int64_t row_tile_columns = 0;     // a thread's tile is this times kTileRows floats
+  int64_t row_tile_columns = 0;            // a thread's tile is this times kTileRows floats
   int64_t own_column_tile_columns = 0;     // by columns, a thread's: times its tile rows
   int64_t shared_column_tile_columns = 0;  // by columns, everybody's
-  int64_t arena_floats = 0;         // values
-  int64_t query_floats = 0;         // Q of one state
-  int64_t key_floats = 0;           // K, and V, of one state
-  int64_t num_states = 0;           // 0 to 2
-  int64_t panel_columns = 0;        // the widest panel
-  int64_t copy_columns = 0;         // the widest input of a GEMM that is read from the arena
+  int64_t arena_floats = 0;                // values
+  int64_t query_floats = 0;                // Q of one state
+  int64_t key_floats = 0;                  // K, and V, of one state
+  int64_t num_states = 0;                  // 0 to 2
+  int64_t panel_columns = 0;               // the widest panel
+  int64_t copy_columns = 0;                // the widest input of a GEMM that is read from the arena
   PlanCosts costs;
 
   // A line per step.

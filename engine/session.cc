@@ -72,9 +72,12 @@ class Walk {
  private:
   bool MustWait(const Segment& segment) const {
     switch (data_.share) {
-      case Share::kRows: return segment.reads_state || segment.reads_sequence;
-      case Share::kColumns: return segment.reads_sequence;
-      default: return false;
+      case Share::kRows:
+        return segment.reads_state || segment.reads_sequence;
+      case Share::kColumns:
+        return segment.reads_sequence;
+      default:
+        return false;
     }
   }
 
@@ -103,16 +106,13 @@ class Walk {
   StepContext context_;
 };
 
-void RunPart(void* argument, int part) {
-  Walk(*static_cast<SessionData*>(argument), part).Run();
-}
+void RunPart(void* argument, int part) { Walk(*static_cast<SessionData*>(argument), part).Run(); }
 
 Output MakeOutput(const SessionData& data) {
   const auto view = [&](Value value) {
     if (value.id < 0) return std::span<const float>();
     const ValueInfo& info = data.plan.values[value.id];
-    const int64_t rows =
-        info.domain == Domain::kTokens ? data.batch.tokens : data.batch.sequences;
+    const int64_t rows = info.domain == Domain::kTokens ? data.batch.tokens : data.batch.sequences;
     return std::span<const float>(data.arena.data() + info.arena,
                                   static_cast<size_t>(rows * info.width));
   };
@@ -180,17 +180,17 @@ Status AllocateSession(SessionData* data) {
             Allocate(static_cast<size_t>(plan.key_floats * plan.num_states), &data->keys, &total) &&
             Allocate(static_cast<size_t>(plan.key_floats * plan.num_states), &data->values, &total);
   if (options.num_threads > 1 || options.share == Share::kColumns) {
-    ok = ok && Allocate(static_cast<size_t>(plan.shared_column_tile_columns *
-                                            data->column_tile_rows),
-                        &data->shared_tile, &total);
+    ok = ok &&
+         Allocate(static_cast<size_t>(plan.shared_column_tile_columns * data->column_tile_rows),
+                  &data->shared_tile, &total);
   }
   for (int64_t i = 0; i < plan.num_states; ++i) {
     data->states[i] = {data->queries.data(), data->keys.data() + i * plan.key_floats,
                        data->values.data() + i * plan.key_floats};
   }
   const int64_t max_length = data->model->config.max_length;
-  const int64_t max_keys = max_length > 0 ? std::min<int64_t>(max_length, options.max_tokens)
-                                          : options.max_tokens;
+  const int64_t max_keys =
+      max_length > 0 ? std::min<int64_t>(max_length, options.max_tokens) : options.max_tokens;
   data->thread_memory = std::vector<ThreadMemory>(static_cast<size_t>(options.num_threads));
   for (ThreadMemory& memory : data->thread_memory) {
     ok = ok && AllocateThread(*data, AttentionScratchFloats(max_keys), &memory, &total);
@@ -262,9 +262,8 @@ int Session::num_threads() const { return static_cast<int>(data_->thread_memory.
 
 std::string Session::Describe() const {
   return std::string("ISA ") + IsaName(BoundIsa()) + ", " + std::to_string(num_threads()) +
-         " threads by " + data_->threads->name() + ", " +
-         std::to_string(memory_bytes()) + " bytes, weights " + std::to_string(weight_bytes()) +
-         " bytes\n" + data_->plan.Describe();
+         " threads by " + data_->threads->name() + ", " + std::to_string(memory_bytes()) +
+         " bytes, weights " + std::to_string(weight_bytes()) + " bytes\n" + data_->plan.Describe();
 }
 
 }  // namespace attend

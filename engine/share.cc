@@ -49,9 +49,12 @@ double TileSeconds(const PlanCosts& costs, const MachineRates& rates, int64_t ro
 MachineRates RatesOf(Isa isa) {
   // Measured on one core of an Intel Xeon (Emerald Rapids, 2 MiB L2); see docs/performance.md.
   switch (isa) {
-    case Isa::kSse4: return {2.2e10, 1.4e10, 2.0e10, 0.5e-6, 0.2e-6};
-    case Isa::kAvx2: return {8.0e10, 4.0e10, 2.4e10, 0.5e-6, 0.1e-6};
-    default: return {1.7e11, 8.0e10, 2.8e10, 0.5e-6, 0.05e-6};
+    case Isa::kSse4:
+      return {2.2e10, 1.4e10, 2.0e10, 0.5e-6, 0.2e-6};
+    case Isa::kAvx2:
+      return {8.0e10, 4.0e10, 2.4e10, 0.5e-6, 0.1e-6};
+    default:
+      return {1.7e11, 8.0e10, 2.8e10, 0.5e-6, 0.05e-6};
   }
 }
 
@@ -96,9 +99,8 @@ double PredictSeconds(Share share, const PlanCosts& costs, const MachineRates& r
   int64_t begin = 0;
   for (int part = 0; part < parts; ++part) {
     const int64_t target = tokens * (part + 1) / parts;
-    const int64_t end = part + 1 == parts
-                            ? tokens
-                            : NearestCut(offsets, target, begin, share == Share::kSequences);
+    const int64_t end =
+        part + 1 == parts ? tokens : NearestCut(offsets, target, begin, share == Share::kSequences);
     double own_pairs = pairs * static_cast<double>(end - begin) / static_cast<double>(tokens);
     if (share == Share::kSequences) {
       own_pairs = 0;
@@ -108,9 +110,9 @@ double PredictSeconds(Share share, const PlanCosts& costs, const MachineRates& r
       }
     }
     const double rows = static_cast<double>(end - begin);
-    longest = std::max(longest, TileSeconds(costs, rates, end - begin, kTileRows, 1) +
-                                    own_pairs * per_pair +
-                                    rows * costs.row_values * rates.step_seconds);
+    longest =
+        std::max(longest, TileSeconds(costs, rates, end - begin, kTileRows, 1) +
+                              own_pairs * per_pair + rows * costs.row_values * rates.step_seconds);
     begin = end;
   }
   if (share == Share::kRows && parts > 1) {

@@ -12,11 +12,11 @@ namespace attend {
 
 // What the plan does to a row, summed over its token segments.
 struct PlanCosts {
-  double flops_per_row = 0;    // linear layers
-  double flops_per_pair = 0;   // attention, per query and key
-  double weight_bytes = 0;     // packed
-  double row_values = 0;       // steps that every thread repeats under the share by columns
-  int64_t attentions = 0;      // barriers under the share by rows
+  double flops_per_row = 0;   // linear layers
+  double flops_per_pair = 0;  // attention, per query and key
+  double weight_bytes = 0;    // packed
+  double row_values = 0;      // steps that every thread repeats under the share by columns
+  int64_t attentions = 0;     // barriers under the share by rows
   int64_t column_barriers = 0;
 };
 
@@ -26,7 +26,7 @@ struct MachineRates {
   double attention_flops = 0;  // one core
   double weight_bytes = 0;     // one core, weights from beyond L2
   double barrier_seconds = 0;
-  double step_seconds = 0;     // a row of a step that is no GEMM
+  double step_seconds = 0;  // a row of a step that is no GEMM
 };
 MachineRates RatesOf(Isa isa);
 

@@ -13,15 +13,15 @@ namespace attend {
 
 // A batch that has been checked, with what the steps need to find their way in it.
 struct BatchView {
-  const int32_t* ids = nullptr;       // [T], or null
-  const int32_t* type_ids = nullptr;  // [T], or null: all 0
-  const float* vectors = nullptr;     // [T, input_size], or null
-  const int32_t* offsets = nullptr;   // [B+1]
-  const int32_t* positions = nullptr;  // [T]: the row's place in its sequence
+  const int32_t* ids = nullptr;          // [T], or null
+  const int32_t* type_ids = nullptr;     // [T], or null: all 0
+  const float* vectors = nullptr;        // [T, input_size], or null
+  const int32_t* offsets = nullptr;      // [B+1]
+  const int32_t* positions = nullptr;    // [T]: the row's place in its sequence
   const int32_t* sequence_of = nullptr;  // [T]
-  const int64_t* key_rows = nullptr;  // [B]: first row of the sequence in packed keys and values
-  int64_t tokens = 0;                 // T
-  int64_t sequences = 0;              // B
+  const int64_t* key_rows = nullptr;     // [B]: first row of the sequence in packed keys and values
+  int64_t tokens = 0;                    // T
+  int64_t sequences = 0;                 // B
 };
 
 // What the rows of a value stand for.
@@ -38,10 +38,10 @@ struct ValueInfo {
   std::string name;
   int64_t width = 0;
   Domain domain = Domain::kTokens;
-  bool split = false;  // under the share by columns every thread computes some of the columns;
-                       // otherwise every thread computes all of them for itself
-  int segment = -1;    // where it is computed
-  bool kept = false;   // has a place in the arena
+  bool split = false;       // under the share by columns every thread computes some of the columns;
+                            // otherwise every thread computes all of them for itself
+  int segment = -1;         // where it is computed
+  bool kept = false;        // has a place in the arena
   int64_t row_tile = 0;     // columns before it in a tile, shares by rows and sequences
   int64_t column_tile = 0;  // the same under the share by columns
   int64_t arena = 0;        // floats before it in the arena
@@ -61,7 +61,7 @@ struct StepContext {
   int segment = 0;
   int64_t row_begin = 0;  // rows of the domain: tokens or sequences
   int64_t rows = 0;
-  int64_t tile_rows = 0;  // capacity of the tile
+  int64_t tile_rows = 0;    // capacity of the tile
   int part = 0, parts = 1;  // under the share by columns: which of how many; else 0 of 1
   bool by_columns = false;
   float* own_tile = nullptr;     // this thread's
@@ -69,9 +69,9 @@ struct StepContext {
   float* arena = nullptr;
   const AttentionState* states = nullptr;
   LinearRunner* const* runners = nullptr;  // this thread's, by kernel index
-  float* panel = nullptr;     // [tile_rows, widest panel]
-  float* copy = nullptr;      // [tile_rows, widest input read from the arena]
-  float* scratch = nullptr;   // attention's
+  float* panel = nullptr;                  // [tile_rows, widest panel]
+  float* copy = nullptr;                   // [tile_rows, widest input read from the arena]
+  float* scratch = nullptr;                // attention's
 
   // This thread's share [begin, end) of `count` things that are split.
   int64_t PartBegin(int64_t count) const { return count * part / parts; }

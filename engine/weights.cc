@@ -7,10 +7,14 @@ namespace {
 
 TableType TypeOf(DType dtype) {
   switch (dtype) {
-    case DType::kF16: return TableType::kF16;
-    case DType::kBf16: return TableType::kBf16;
-    case DType::kI8: return TableType::kI8;
-    default: return TableType::kF32;
+    case DType::kF16:
+      return TableType::kF16;
+    case DType::kBf16:
+      return TableType::kBf16;
+    case DType::kI8:
+      return TableType::kI8;
+    default:
+      return TableType::kF32;
   }
 }
 

@@ -24,7 +24,8 @@ struct Linear {
   std::shared_ptr<const PackedLinear> weights;
 };
 
-// Rows of several weights, one after another: output column c of the layer is row `row` of `tensor`.
+// Rows of several weights, one after another: output column c of the layer is row `row` of
+// `tensor`.
 struct RowBlock {
   std::string tensor;  // "layers.0.attention.q": .weight and .bias are added
   int64_t row = 0;

@@ -18,12 +18,12 @@ void* AllocateAligned(size_t bytes) {
   if (bytes < kMapFrom) return std::aligned_alloc(64, RoundUp(bytes, size_t{64}));
   // Map one huge page more than needed and give the unaligned ends back.
   const size_t size = RoundUp(bytes, kHugePage);
-  void* mapped = mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* mapped =
+      mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
   char* begin = static_cast<char*>(mapped);
-  const size_t head = RoundUp(reinterpret_cast<uintptr_t>(begin), kHugePage) -
-                      reinterpret_cast<uintptr_t>(begin);
+  const size_t head =
+      RoundUp(reinterpret_cast<uintptr_t>(begin), kHugePage) - reinterpret_cast<uintptr_t>(begin);
   if (head > 0) munmap(begin, head);
   if (head < kHugePage) munmap(begin + head + size, kHugePage - head);
   madvise(begin + head, size, MADV_HUGEPAGE);

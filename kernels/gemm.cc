@@ -35,14 +35,13 @@ std::span<const int64_t> RowCounts() {
 #endif
 
 Status DnnlError(const char* call, dnnl_status_t status) {
-  const ErrorCode code =
-      status == dnnl_out_of_memory ? ErrorCode::kCapacity : ErrorCode::kInternal;
+  const ErrorCode code = status == dnnl_out_of_memory ? ErrorCode::kCapacity : ErrorCode::kInternal;
   return Status(code, std::string("oneDNN's ") + call + " gave status " + std::to_string(status));
 }
 
-#define ATTEND_DNNL(call, ...)                                          \
-  do {                                                                  \
-    const dnnl_status_t dnnl_status_value = call(__VA_ARGS__);          \
+#define ATTEND_DNNL(call, ...)                                                         \
+  do {                                                                                 \
+    const dnnl_status_t dnnl_status_value = call(__VA_ARGS__);                         \
     if (dnnl_status_value != dnnl_success) return DnnlError(#call, dnnl_status_value); \
   } while (false)
 
@@ -119,12 +118,18 @@ Status MakeMatmul(dnnl_engine_t engine, int64_t rows, int64_t columns, int64_t k
 
 dnnl_cpu_isa_t DnnlIsa(Isa isa) {
   switch (isa) {
-    case Isa::kSse4: return dnnl_cpu_isa_sse41;
-    case Isa::kAvx2: return dnnl_cpu_isa_avx2;
-    case Isa::kAvx512: return dnnl_cpu_isa_avx512_core;
-    case Isa::kAvx512Vnni: return dnnl_cpu_isa_avx512_core_vnni;
-    case Isa::kAvx512Bf16: return dnnl_cpu_isa_avx512_core_bf16;
-    case Isa::kAmx: return dnnl_cpu_isa_avx512_core_amx;
+    case Isa::kSse4:
+      return dnnl_cpu_isa_sse41;
+    case Isa::kAvx2:
+      return dnnl_cpu_isa_avx2;
+    case Isa::kAvx512:
+      return dnnl_cpu_isa_avx512_core;
+    case Isa::kAvx512Vnni:
+      return dnnl_cpu_isa_avx512_core_vnni;
+    case Isa::kAvx512Bf16:
+      return dnnl_cpu_isa_avx512_core_bf16;
+    case Isa::kAmx:
+      return dnnl_cpu_isa_avx512_core_amx;
   }
   return dnnl_cpu_isa_all;
 }
@@ -200,8 +205,8 @@ Result<std::shared_ptr<const LinearKernel>> LinearKernel::Create(int64_t n, int6
   impl.last = std::vector<Matmul>(has_last ? counts.size() : 0);
   for (size_t i = 0; i < counts.size(); ++i) {
     if (has_last) {
-      ATTEND_RETURN_IF_ERROR(MakeMatmul(impl.engine.get(), counts[i], panels.last, k,
-                                        &impl.last[i], &impl.implementation));
+      ATTEND_RETURN_IF_ERROR(MakeMatmul(impl.engine.get(), counts[i], panels.last, k, &impl.last[i],
+                                        &impl.implementation));
     }
     if (has_full) {
       ATTEND_RETURN_IF_ERROR(MakeMatmul(impl.engine.get(), counts[i], panels.width, k,
@@ -226,8 +231,8 @@ const char* LinearKernel::implementation() const { return impl_->implementation.
 
 namespace {
 
-Status PackPanel(dnnl_engine_t engine, dnnl_stream_t stream, const Matmul& matmul,
-                 int64_t columns, int64_t k, float* rows, float* packed) {
+Status PackPanel(dnnl_engine_t engine, dnnl_stream_t stream, const Matmul& matmul, int64_t columns,
+                 int64_t k, float* rows, float* packed) {
   dnnl_memory_desc_t plain;  // W is [columns, K] row-major: a transposed [K, columns]
   const dnnl_dims_t dims = {k, columns};
   const dnnl_dims_t strides = {1, k};
@@ -238,8 +243,8 @@ Status PackPanel(dnnl_engine_t engine, dnnl_stream_t stream, const Matmul& matmu
   dnnl_status_t status = dnnl_memory_create(&from, &plain, engine, rows);
   if (status == dnnl_success) status = dnnl_memory_create(&to, &matmul.weights, engine, packed);
   if (status == dnnl_success) {
-    status = dnnl_reorder_primitive_desc_create(&desc, &plain, engine, &matmul.weights, engine,
-                                                nullptr);
+    status =
+        dnnl_reorder_primitive_desc_create(&desc, &plain, engine, &matmul.weights, engine, nullptr);
   }
   if (status == dnnl_success) status = dnnl_primitive_create(&reorder, desc);
   if (status == dnnl_success) {
@@ -272,13 +277,14 @@ Result<std::shared_ptr<const PackedLinear>> PackedLinear::Pack(const LinearKerne
   std::shared_ptr<PackedLinear> packed(new PackedLinear);
   packed->panel_stride_ = static_cast<int64_t>(panel_bytes / sizeof(float));
   packed->panel_width_ = panels.width;
-  const size_t bias_bytes = RoundUp(static_cast<size_t>(panels.count * panels.width) * 4, size_t{64});
+  const size_t bias_bytes =
+      RoundUp(static_cast<size_t>(panels.count * panels.width) * 4, size_t{64});
   packed->bytes_ = panel_bytes * static_cast<size_t>(panels.count) + bias_bytes;
   packed->data_ = static_cast<float*>(AllocateAligned(packed->bytes_));
   AlignedFloats rows(static_cast<size_t>(panels.width * kernel.k()));
   if (packed->data_ == nullptr || rows.data() == nullptr) {
-    return Status(ErrorCode::kCapacity, "no memory for " + std::to_string(packed->bytes_) +
-                                            " bytes of packed weights");
+    return Status(ErrorCode::kCapacity,
+                  "no memory for " + std::to_string(packed->bytes_) + " bytes of packed weights");
   }
   float* packed_bias = packed->data_ + packed->panel_stride_ * panels.count;
   std::memset(packed_bias, 0, bias_bytes);

@@ -2,8 +2,8 @@
 //
 // N, the output columns, is cut into panels that depend on (N, K) alone; a panel of packed weights
 // stays in L2 while all rows of a tile pass it. Rows are run in a few fixed counts, a tail in the
-// next count with padding, so that the bits of an output row depend on that row, the weights and the
-// ISA alone (docs/performance.md, "The row rule").
+// next count with padding, so that the bits of an output row depend on that row, the weights and
+// the ISA alone (docs/performance.md, "The row rule").
 #ifndef ATTEND_KERNELS_GEMM_H_
 #define ATTEND_KERNELS_GEMM_H_
 

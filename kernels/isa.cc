@@ -78,7 +78,8 @@ const char* IsaName(Isa isa) {
 #define ATTEND_STRING_(x) #x
 #define ATTEND_STRING(x) ATTEND_STRING_(x)
 const char* SimdLibraryVersion() {
-  return "Highway " ATTEND_STRING(HWY_MAJOR) "." ATTEND_STRING(HWY_MINOR) "." ATTEND_STRING(HWY_PATCH);
+  return "Highway " ATTEND_STRING(HWY_MAJOR) "." ATTEND_STRING(HWY_MINOR) "." ATTEND_STRING(
+      HWY_PATCH);
 }
 
 Result<Isa> ParseIsa(std::string_view name) {

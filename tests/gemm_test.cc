@@ -1,5 +1,7 @@
 // Packed linear layers against plain double-precision sums, and the row rule: the bits of an output
 // row do not depend on how many rows run with it. A process per ISA, since oneDNN has one.
+#include "kernels/gemm.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +16,6 @@
 #include "attend/attend.h"
 #include "engine/parallel.h"
 #include "kernels/aligned.h"
-#include "kernels/gemm.h"
 #include "tests/isa_child.h"
 
 namespace attend {
@@ -25,9 +26,9 @@ struct Shape {
 };
 
 // MiniLM's, BERT-base's, heads, and sizes that fit nothing.
-constexpr Shape kShapes[] = {{1152, 384, 192}, {384, 384, 0},  {1536, 384, 0}, {384, 1536, 0},
-                             {768, 3072, 0},   {17, 384, 0},   {3, 384, 0},    {1, 64, 0},
-                             {100, 52, 0},     {130, 7, 0},    {36, 12, 36},   {63, 33, 21}};
+constexpr Shape kShapes[] = {{1152, 384, 192}, {384, 384, 0}, {1536, 384, 0}, {384, 1536, 0},
+                             {768, 3072, 0},   {17, 384, 0},  {3, 384, 0},    {1, 64, 0},
+                             {100, 52, 0},     {130, 7, 0},   {36, 12, 36},   {63, 33, 21}};
 
 struct Layer {
   std::vector<float> w, bias;
@@ -101,8 +102,8 @@ void CheckShape(const Shape& shape) {
     }
   }
 #ifndef ATTEND_GEMM_FREE_ROWS
-  for (const int64_t rows : {1, 2, 3, 4, 5, 7, 8, 13, 15, 16, 17, 31, 32, 33, 48, 56, 63, 64, 65,
-                             100, 129}) {
+  for (const int64_t rows :
+       {1, 2, 3, 4, 5, 7, 8, 13, 15, 16, 17, 31, 32, 33, 48, 56, 63, 64, 65, 100, 129}) {
     for (const int64_t first : {int64_t{0}, int64_t{kRows - rows}}) {
       const std::vector<float> part(a.begin() + first * shape.k,
                                     a.begin() + (first + rows) * shape.k);

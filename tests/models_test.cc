@@ -69,8 +69,8 @@ std::vector<int32_t> Ids(const testing::Golden& golden, const std::string& name)
 }
 
 Result<Model> ConvertAndLoad(const std::string& folder) {
-  const std::string file = ::testing::TempDir() + "/models_test_" + std::to_string(getpid()) +
-                           ".attend";
+  const std::string file =
+      ::testing::TempDir() + "/models_test_" + std::to_string(getpid()) + ".attend";
   ConvertReport report;
   ATTEND_RETURN_IF_ERROR(ConvertFolder({.folder = folder, .output = file}, &report));
   Result<Model> model = Model::Load(file);
@@ -91,7 +91,8 @@ void CompareFolder(const Folder& folder, const char* isa) {
     const std::vector<int32_t> one = Ids(golden, prefix + "input_ids");
     ids.insert(ids.end(), one.begin(), one.end());
     std::vector<int32_t> type(one.size(), 0);
-    if (golden.tensors.count(prefix + "token_type_ids") != 0) type = Ids(golden, prefix + "token_type_ids");
+    if (golden.tensors.count(prefix + "token_type_ids") != 0)
+      type = Ids(golden, prefix + "token_type_ids");
     types.insert(types.end(), type.begin(), type.end());
     offsets.push_back(static_cast<int32_t>(ids.size()));
   }

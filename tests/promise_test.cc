@@ -37,8 +37,8 @@ struct Batch {
 std::vector<std::vector<int32_t>> MakeSequences(int64_t vocab, int64_t longest) {
   std::mt19937 random(7);
   std::vector<std::vector<int32_t>> sequences;
-  for (const int length : {1, 1, 2, 3, 4, 5, 7, 8, 11, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65,
-                           100, 127, 129, 200, 255, 300, 511, 512}) {
+  for (const int length : {1,  1,  2,  3,  4,  5,  7,   8,   11,  15,  16,  17,  24,  31,
+                           32, 33, 48, 63, 64, 65, 100, 127, 129, 200, 255, 300, 511, 512}) {
     if (length > longest) continue;
     std::vector<int32_t>& sequence = sequences.emplace_back(length);
     for (int32_t& id : sequence) id = static_cast<int32_t>(random() % vocab);
@@ -93,7 +93,7 @@ int64_t ComparePromise(const Model& model, int rounds, int64_t* different) {
     std::iota(order.begin(), order.end(), size_t{0});
     std::shuffle(order.begin(), order.end(), random);
     // Some batches small, some with everything, some with a sequence twice.
-    const size_t take = round % 3 == 0 ? 1 + random() % 2
+    const size_t take = round % 3 == 0   ? 1 + random() % 2
                         : round % 3 == 1 ? 2 + random() % 6
                                          : order.size();
     order.resize(std::min(take, order.size()));
@@ -105,8 +105,8 @@ int64_t ComparePromise(const Model& model, int rounds, int64_t* different) {
       EXPECT_TRUE(output.ok()) << output.status().ToString();
       for (size_t b = 0; b < order.size(); ++b) {
         const Answer& answer = answers[order[b]];
-        bool same = SameBits(answer.hidden, Slice(output->hidden, batch.offsets[b],
-                                                  batch.offsets[b + 1], width));
+        bool same = SameBits(answer.hidden,
+                             Slice(output->hidden, batch.offsets[b], batch.offsets[b + 1], width));
         if (!output->pooled.empty()) {
           const int64_t pooled_width = static_cast<int64_t>(output->pooled.size() / order.size());
           const int64_t at = static_cast<int64_t>(b);

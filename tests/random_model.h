@@ -41,20 +41,20 @@ inline Result<std::vector<std::byte>> RandomModelBytes(const ModelConfig& config
     uint64_t elements = 1;
     for (const uint64_t dim : spec.shape) elements *= dim;
     const bool norm_weight = spec.name.find("norm.weight") != std::string::npos;
-    const double spread = norm_weight            ? 0.2
-                          : spec.shape.size() == 2 ? 1.6 / std::sqrt(static_cast<double>(spec.shape[1]))
-                                                   : 0.1;
+    const double spread = norm_weight ? 0.2
+                          : spec.shape.size() == 2
+                              ? 1.6 / std::sqrt(static_cast<double>(spec.shape[1]))
+                              : 0.1;
     const uint32_t tensor_seed = seed + static_cast<uint32_t>(std::hash<std::string>()(spec.name));
-    writer.AddTensor(spec.name, DType::kF32, spec.shape,
-                     [=](std::span<std::byte> out) {
-                       std::mt19937 random(tensor_seed);
-                       std::normal_distribution<double> normal(norm_weight ? 1.0 : 0.0, spread);
-                       for (uint64_t i = 0; i < elements; ++i) {
-                         const float value = static_cast<float>(normal(random));
-                         std::memcpy(out.data() + i * sizeof(float), &value, sizeof(float));
-                       }
-                       return Status();
-                     });
+    writer.AddTensor(spec.name, DType::kF32, spec.shape, [=](std::span<std::byte> out) {
+      std::mt19937 random(tensor_seed);
+      std::normal_distribution<double> normal(norm_weight ? 1.0 : 0.0, spread);
+      for (uint64_t i = 0; i < elements; ++i) {
+        const float value = static_cast<float>(normal(random));
+        std::memcpy(out.data() + i * sizeof(float), &value, sizeof(float));
+      }
+      return Status();
+    });
   }
   return writer.WriteToBytes();
 }

@@ -14,11 +14,11 @@ namespace attend {
 namespace {
 
 // Assigns the value of a Result<Value> to `target`, or returns its error.
-#define ATTEND_ASSIGN(target, expression)                    \
-  do {                                                       \
-    auto attend_result = (expression);                       \
-    if (!attend_result.ok()) return attend_result.status();  \
-    (target) = *attend_result;                               \
+#define ATTEND_ASSIGN(target, expression)                   \
+  do {                                                      \
+    auto attend_result = (expression);                      \
+    if (!attend_result.ok()) return attend_result.status(); \
+    (target) = *attend_result;                              \
   } while (false)
 
 Status NotRun(const char* field, const char* value) {

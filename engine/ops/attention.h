@@ -69,7 +69,8 @@ class AttentionStep final : public Step {
 };
 
 inline Value AddAttention(Graph& graph, int state, const HeadGroups& groups) {
-  const Value y = graph.NewValue("attention", groups.heads * groups.head_dim, Domain::kTokens, true);
+  const Value y =
+      graph.NewValue("attention", groups.heads * groups.head_dim, Domain::kTokens, true);
   const float scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(groups.head_dim)));
   Node node;
   node.writes = y;

@@ -52,9 +52,9 @@ inline Result<Value> AddEmbedding(Graph& graph) {
   const Value y = graph.NewValue("embeddings", config.embedding_size, Domain::kTokens, false);
   Node node;
   node.writes = y;
-  node.step = std::make_unique<EmbeddingStep>(weights.GetTable("embeddings.tokens.weight"),
-                                              positions,
-                                              weights.GetTable("embeddings.types.weight"), y);
+  node.step =
+      std::make_unique<EmbeddingStep>(weights.GetTable("embeddings.tokens.weight"), positions,
+                                      weights.GetTable("embeddings.types.weight"), y);
   graph.Add(std::move(node));
   return y;
 }

@@ -14,12 +14,18 @@ namespace attend::ops {
 
 inline ActivationFn BindActivation(Activation activation) {
   switch (activation) {
-    case Activation::kGelu: return BindGelu();
-    case Activation::kGeluTanh: return BindGeluTanh();
-    case Activation::kRelu: return BindRelu();
-    case Activation::kSilu: return BindSilu();
-    case Activation::kTanh: return BindTanh();
-    default: return nullptr;
+    case Activation::kGelu:
+      return BindGelu();
+    case Activation::kGeluTanh:
+      return BindGeluTanh();
+    case Activation::kRelu:
+      return BindRelu();
+    case Activation::kSilu:
+      return BindSilu();
+    case Activation::kTanh:
+      return BindTanh();
+    default:
+      return nullptr;
   }
 }
 

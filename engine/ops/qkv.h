@@ -1,4 +1,5 @@
-// Queries, keys and values by one GEMM, handed over as attention reads them: dense Q, packed K and V.
+// Queries, keys and values by one GEMM, handed over as attention reads them: dense Q, packed K and
+// V.
 //
 // The rows of W are ordered so that a panel holds whole heads: the queries of some key/value heads,
 // their keys and their values. A thread that owns a panel owns those heads, and needs nobody's
@@ -94,8 +95,8 @@ class QkvStep final : public Step {
       const int32_t sequence = batch.sequence_of[row];
       const int64_t end = std::min<int64_t>(row_end, batch.offsets[sequence + 1]);
       const int64_t block_floats = groups_.kv_heads * groups_.head_dim;
-      const float* k = context.panel + (row - context.row_begin) * groups_.columns() +
-                       groups_.query_columns();
+      const float* k =
+          context.panel + (row - context.row_begin) * groups_.columns() + groups_.query_columns();
       pack_({.k = k,
              .v = k + groups_.kv_columns(),
              .packed_k = context.states[state_].k + batch.key_rows[sequence] * block_floats,

@@ -42,9 +42,9 @@ enum class Task : int32_t {
 
 // What is known of a model before any weight is touched.
 struct ModelInfo {
-  std::string architecture;    // "encoder"
-  std::string source;          // what it was converted from: "bert", "distilbert", ...
-  std::string description;     // free text of the file: training data, licence
+  std::string architecture;  // "encoder"
+  std::string source;        // what it was converted from: "bert", "distilbert", ...
+  std::string description;   // free text of the file: training data, licence
   Task task = Task::kHidden;
   Precision precision = Precision::kF32;  // what the file asks for
   int32_t hidden_size = 0;                // D
@@ -53,14 +53,14 @@ struct ModelInfo {
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;
   int32_t intermediate_size = 0;
-  int32_t vocab_size = 0;        // 0: the model takes vectors
-  int32_t input_size = 0;        // width of an input vector; 0: the model takes tokens
-  int32_t type_vocab_size = 0;   // 0: the model takes no type ids
-  int32_t max_length = 0;        // the longest sequence; 0: no limit of the model's
+  int32_t vocab_size = 0;           // 0: the model takes vectors
+  int32_t input_size = 0;           // width of an input vector; 0: the model takes tokens
+  int32_t type_vocab_size = 0;      // 0: the model takes no type ids
+  int32_t max_length = 0;           // the longest sequence; 0: no limit of the model's
   std::vector<std::string> labels;  // [C]
-  std::string pooling;           // "", "first", "mean", "max", "last"
-  bool normalized = false;       // embeddings have length 1
-  std::string tokenizer;         // "wordpiece", ... or empty: the model takes ids only
+  std::string pooling;              // "", "first", "mean", "max", "last"
+  bool normalized = false;          // embeddings have length 1
+  std::string tokenizer;            // "wordpiece", ... or empty: the model takes ids only
   int64_t file_bytes = 0;
   int64_t num_parameters = 0;
 };
@@ -120,8 +120,8 @@ class ATTEND_EXPORT Executor {
 enum class ThreadBackend : int32_t {
   kDefault = 0,  // OpenMP where attend was built with it, else kThread
   kOpenMp = 1,
-  kThread = 2,   // a pool of std::threads of attend's own, shared by all Sessions
-  kSerial = 3,   // no threads
+  kThread = 2,  // a pool of std::threads of attend's own, shared by all Sessions
+  kSerial = 3,  // no threads
 };
 
 // How the rows of a batch are shared among threads. Results do not depend on it, bit by bit.
@@ -133,9 +133,9 @@ enum class Share : int32_t {
 };
 
 struct SessionOptions {
-  int32_t num_threads = 1;      // 0: what affinity and the cgroup quota allow
-  int32_t max_tokens = 8192;    // the largest T of a run
-  int32_t max_sequences = 64;   // the largest B of a run
+  int32_t num_threads = 1;     // 0: what affinity and the cgroup quota allow
+  int32_t max_tokens = 8192;   // the largest T of a run
+  int32_t max_sequences = 64;  // the largest B of a run
   Precision precision = Precision::kFile;
   Executor* executor = nullptr;  // not owned; must outlive the Session
   ThreadBackend backend = ThreadBackend::kDefault;
@@ -170,7 +170,7 @@ struct Output {
   std::span<const float> hidden = {};  // [T, D]
   std::span<const float> pooled = {};  // [B, D'] or empty: the pooler's or the sentence embedding
   std::span<const float> logits = {};  // [T, C] or [B, C] or empty, as the task says
-  Share share = Share::kAuto;     // how the rows were shared
+  Share share = Share::kAuto;          // how the rows were shared
 };
 
 // Runs a model. Belongs to one caller at a time; different Sessions may run at the same time.

@@ -28,7 +28,7 @@ enum class ErrorCode : int32_t {
   kDeadline = 7,
   kCancelled = 8,
   kBusy = 9,
-  kInternal = 10,        // a defect of attend
+  kInternal = 10,  // a defect of attend
 };
 
 // The name of `code` as it is printed ("INVALID_ARGUMENT"). Never null.
@@ -43,10 +43,7 @@ class [[nodiscard]] Status {
   // An error. `what`: one sentence with what was expected and what was found. `where`: the file,
   // tensor, field, row or byte. `hint`: what to do about it, or empty.
   Status(ErrorCode code, std::string what, std::string where = {}, std::string hint = {})
-      : code_(code),
-        what_(std::move(what)),
-        where_(std::move(where)),
-        hint_(std::move(hint)) {}
+      : code_(code), what_(std::move(what)), where_(std::move(where)), hint_(std::move(hint)) {}
 
   bool ok() const { return code_ == ErrorCode::kOk; }
   ErrorCode code() const { return code_; }
@@ -68,8 +65,8 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}            // NOLINT: implicit on purpose
-  Result(Status status) : status_(std::move(status)) {}    // NOLINT: implicit on purpose
+  Result(T value) : value_(std::move(value)) {}          // NOLINT: implicit on purpose
+  Result(Status status) : status_(std::move(status)) {}  // NOLINT: implicit on purpose
 
   bool ok() const { return value_.has_value(); }
   explicit operator bool() const { return ok(); }

@@ -30,8 +30,8 @@ struct TextRange {
 enum class OffsetUnit : int32_t { kBytes = 0, kCodePoints = 1, kUtf16 = 2 };
 
 struct EncodeOptions {
-  bool add_special_tokens = true;      // [CLS] ... [SEP] and the like
-  bool parse_special_tokens = true;    // "[MASK]" written in the text is the special token
+  bool add_special_tokens = true;    // [CLS] ... [SEP] and the like
+  bool parse_special_tokens = true;  // "[MASK]" written in the text is the special token
   OffsetUnit offset_unit = OffsetUnit::kBytes;
   int32_t max_tokens = 0;  // longer is cut to this many tokens, special ones included; 0: never
 };
@@ -39,10 +39,10 @@ struct EncodeOptions {
 // One encoded text, or pair of texts. Reusing one keeps its memory.
 struct Encoding {
   std::vector<int32_t> ids;
-  std::vector<int32_t> type_ids;     // 0, and 1 for the second text of a pair
-  std::vector<TextRange> offsets;    // in the original text; [0, 0] for tokens that were added
+  std::vector<int32_t> type_ids;      // 0, and 1 for the second text of a pair
+  std::vector<TextRange> offsets;     // in the original text; [0, 0] for tokens that were added
   std::vector<int32_t> sequence_ids;  // 0 or 1: which text; -1 for tokens that were added
-  std::vector<std::string> tokens;   // the entries' text; filled by Tokenizer::Encode only
+  std::vector<std::string> tokens;    // the entries' text; filled by Tokenizer::Encode only
   bool truncated = false;
 };
 
@@ -97,9 +97,9 @@ class ATTEND_EXPORT Tokenizer {
 // A word that a Tagger labelled.
 struct TaggedWord {
   std::string text;
-  TextRange range;      // in the text, in the unit asked for
+  TextRange range;  // in the text, in the unit asked for
   std::string label;
-  float score = 0;      // the label's probability
+  float score = 0;  // the label's probability
 };
 
 struct Tags {
@@ -110,8 +110,8 @@ struct Tags {
 struct PipelineOptions {
   SessionOptions session;
   OffsetUnit offset_unit = OffsetUnit::kBytes;
-  bool truncate = false;        // cut texts that are too long instead of giving an error
-  int32_t max_length = 0;       // tokens; 0: what the model takes
+  bool truncate = false;   // cut texts that are too long instead of giving an error
+  int32_t max_length = 0;  // tokens; 0: what the model takes
 };
 
 // n -> n: a label for every word.
@@ -142,8 +142,8 @@ class ATTEND_EXPORT Tagger {
 };
 
 struct Classification {
-  std::string label;           // the most probable
-  std::vector<float> scores;   // [C] probabilities, in the order of labels()
+  std::string label;          // the most probable
+  std::vector<float> scores;  // [C] probabilities, in the order of labels()
   bool truncated = false;
 };
 
