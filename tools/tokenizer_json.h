@@ -20,7 +20,7 @@ Result<TokenizerSpec> ReadTokenizerJson(const std::string& path);
 // What tokenizer_config.json says of a vocab.txt.
 struct VocabTextOptions {
   bool lowercase = true;
-  std::optional<bool> strip_accents;  // unset: as `lowercase`
+  std::optional<bool> strip_accents = std::nullopt;  // unset: as `lowercase`
   bool handle_chinese_chars = true;
   std::string pad_token = "[PAD]";
   std::string unk_token = "[UNK]";

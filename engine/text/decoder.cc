@@ -30,7 +30,10 @@ std::string DecodeIds(const TokenizerData& data, std::span<const int32_t> ids,
   bool is_first = true;
   for (int32_t id : ids) {
     if (skip_special_tokens && data.is_special[static_cast<size_t>(id)]) continue;
-    const std::string& entry = spec.vocabulary[static_cast<size_t>(id)];
+    const auto content = data.norm_contents.find(id);
+    const std::string& entry = content != data.norm_contents.end()
+                                   ? content->second
+                                   : spec.vocabulary[static_cast<size_t>(id)];
     token.clear();
     if (is_first) {
       token = entry;

@@ -45,12 +45,25 @@ class BertNormalizer {
 
  private:
   // A character with a combining class that waits for the end of its run.
-  struct Mark {
-    uint32_t code_point;
-    uint8_t combining_class;
-    bool is_head;  // the first of a decomposition: it takes the place of a character
-    bool is_kept;
-    TextRange range;  // of a head
+  // Small, since a run may be the whole text.
+  class Mark {
+   public:
+    Mark() = default;
+    Mark(char32_t c, uint8_t combining_class, bool is_head, bool is_kept, TextRange range)
+        : bits_(uint32_t{c} | (is_head ? kHead : 0) | (is_kept ? kKept : 0) |
+                uint32_t{combining_class} << 24),
+          range_(range) {}
+    char32_t code_point() const { return bits_ & 0x1FFFFF; }
+    uint8_t combining_class() const { return static_cast<uint8_t>(bits_ >> 24); }
+    // The first of a decomposition: it takes the place of a character.
+    bool is_head() const { return (bits_ & kHead) != 0; }
+    bool is_kept() const { return (bits_ & kKept) != 0; }
+    TextRange range() const { return range_; }  // of a head
+
+   private:
+    static constexpr uint32_t kHead = 1 << 21, kKept = 1 << 22;
+    uint32_t bits_ = 0;
+    TextRange range_;
   };
 
   void Decompose(char32_t c, uint8_t flags, TextRange range) {
@@ -90,8 +103,8 @@ class BertNormalizer {
       SortMarks();
     } else {
       for (size_t i = marks_.size(); i-- > 0;) {
-        if (!marks_[i].is_head) continue;
-        last_head_ = marks_[i].range;
+        if (!marks_[i].is_head()) continue;
+        last_head_ = marks_[i].range();
         break;
       }
     }
@@ -105,16 +118,16 @@ class BertNormalizer {
     std::array<uint32_t, 257> start{};  // of a class among all marks
     std::vector<TextRange> heads;
     for (const Mark& mark : marks_) {
-      ++start[mark.combining_class + 1u];
-      if (mark.is_head) heads.push_back(mark.range);
+      ++start[mark.combining_class() + 1u];
+      if (mark.is_head()) heads.push_back(mark.range());
     }
     for (size_t i = 1; i < start.size(); ++i) start[i] += start[i - 1];
     std::vector<Mark> sorted(marks_.size());
-    for (const Mark& mark : marks_) sorted[start[mark.combining_class]++] = mark;
+    for (const Mark& mark : marks_) sorted[start[mark.combining_class()]++] = mark;
     size_t head = 0;
     for (const Mark& mark : sorted) {
-      if (mark.is_head) last_head_ = heads[head++];
-      if (mark.is_kept) Lower(mark.code_point, FlagsOf(mark.code_point), last_head_);
+      if (mark.is_head()) last_head_ = heads[head++];
+      if (mark.is_kept()) Lower(mark.code_point(), FlagsOf(mark.code_point()), last_head_);
     }
   }
 

@@ -263,7 +263,9 @@ Status BuildMatchers(TokenizerData* data) {
       if (token.special != special) continue;
       if (special) data->is_special[static_cast<size_t>(token.id)] = true;
       if (token.normalized) {
-        normalized.push_back({NormalizeText(data->spec, token.content), &token});
+        std::string& content = data->norm_contents[token.id];
+        content = NormalizeText(data->spec, token.content);
+        normalized.push_back({content, &token});
       } else {
         raw.push_back({token.content, &token});
       }

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "attend/status.h"
@@ -105,6 +106,9 @@ struct TokenizerData {
   AddedTokenMatcher norm_tokens;  // of the normalised text
   std::vector<uint32_t> by_text;  // ids in the order of their bytes
   std::vector<bool> is_special;   // by id
+  // What Decode writes for added tokens of the normalised text: Hugging Face's library writes what
+  // the normaliser makes of them.
+  std::unordered_map<int32_t, std::string> norm_contents;
   Template single, pair;
   std::array<AsciiClass, 256> ascii_class{};  // of raw bytes
   std::array<uint8_t, 256> ascii_lower{};     // what becomes of a raw ASCII byte

@@ -96,6 +96,18 @@ inline constexpr LowerRange kNewLower[] = {
 inline constexpr CodePointRange kAlphabeticSymbols[] = {
     {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
 
+// Word characters of Unicode 16 that utf8proc does not know yet.
+inline constexpr CodePointRange kNewWord[] = {
+    {0x897, 0x897},     {0x1C89, 0x1C8A},   {0xA7CB, 0xA7CD},   {0xA7DA, 0xA7DC},
+    {0x105C0, 0x105F3}, {0x10D40, 0x10D65}, {0x10D69, 0x10D6D}, {0x10D6F, 0x10D85},
+    {0x10EC2, 0x10EC4}, {0x10EFC, 0x10EFC}, {0x11380, 0x11389}, {0x1138B, 0x1138B},
+    {0x1138E, 0x1138E}, {0x11390, 0x113B5}, {0x113B7, 0x113C0}, {0x113C2, 0x113C2},
+    {0x113C5, 0x113C5}, {0x113C7, 0x113CA}, {0x113CC, 0x113D3}, {0x113E1, 0x113E2},
+    {0x116D0, 0x116E3}, {0x11BC0, 0x11BE0}, {0x11BF0, 0x11BF9}, {0x11F5A, 0x11F5A},
+    {0x13460, 0x143FA}, {0x16100, 0x16139}, {0x16D40, 0x16D6C}, {0x16D70, 0x16D79},
+    {0x18CFF, 0x18CFF}, {0x1CCF0, 0x1CCF9}, {0x1E5D0, 0x1E5FA}, {0x2EBF0, 0x2EE5D},
+};
+
 struct CodePointRules {
   uint32_t flags = 0;  // CodePointFlag
   uint32_t combining_class = 0;
@@ -110,7 +122,7 @@ inline bool IsIn(std::span<const CodePointRange> ranges, uint32_t c) {
   return false;
 }
 
-inline std::u32string LowerOf(uint32_t c) {
+inline std::u32string ExpectedLower(uint32_t c) {
   if (c == 0x130) return U"i\u0307";
   for (const LowerRange& range : kNewLower) {
     if (c >= range.first && c <= range.last) return {static_cast<char32_t>(c + range.distance)};
@@ -119,7 +131,7 @@ inline std::u32string LowerOf(uint32_t c) {
   return lower == c ? std::u32string() : std::u32string(1, lower);
 }
 
-inline std::u32string DecomposedOf(uint32_t c) {
+inline std::u32string ExpectedDecomposition(uint32_t c) {
   if (IsIn(kNoDecomposition, c) || (c >= 0xAC00 && c <= 0xD7A3)) return {};
   utf8proc_int32_t parts[32];
   const auto count = utf8proc_decompose_char(
@@ -149,9 +161,9 @@ inline CodePointRules RulesOf(uint32_t c) {
                      (is(UTF8PROC_CATEGORY_CF, UTF8PROC_CATEGORY_CF) && !IsIn(kNoFormat, c));
   const bool word = is(UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_NL) ||
                     is(UTF8PROC_CATEGORY_PC, UTF8PROC_CATEGORY_PC) || c == 0x200C || c == 0x200D ||
-                    IsIn(kAlphabeticSymbols, c);
-  rules.lower = LowerOf(c);
-  rules.decomposed = DecomposedOf(c);
+                    IsIn(kAlphabeticSymbols, c) || IsIn(kNewWord, c);
+  rules.lower = ExpectedLower(c);
+  rules.decomposed = ExpectedDecomposition(c);
   rules.combining_class =
       IsIn(kNoClass, c)
           ? 0
