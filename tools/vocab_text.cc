@@ -65,14 +65,16 @@ Result<TokenizerSpec> ReadVocabText(const std::string& path, const VocabTextOpti
   if (!file.ok()) return file.status();
   const Result<std::string> text = file->ReadAll(kMaxVocabTextBytes);
   if (!text.ok()) return text.status();
+  TokenizerSpec spec;
+  Ids ids;
+  const Status read = ReadEntries(*text, path, &spec, &ids);
+  // A vocabulary may begin with "<s>"; one that begins like a page and has no such token is a page.
   const std::string_view guess = GuessContent(*text);
-  if (!guess.empty()) {
+  if (!guess.empty() && (!read.ok() || !ids.contains(options.unk_token))) {
     return Status(ErrorCode::kCorrupt, "expected a vocabulary, got " + std::string(guess), path,
                   std::string(GuessHint(guess)));
   }
-  TokenizerSpec spec;
-  Ids ids;
-  ATTEND_RETURN_IF_ERROR(ReadEntries(*text, path, &spec, &ids));
+  ATTEND_RETURN_IF_ERROR(read);
   for (const std::string* name : {&options.pad_token, &options.unk_token, &options.cls_token,
                                   &options.sep_token, &options.mask_token}) {
     const auto found = ids.find(*name);
