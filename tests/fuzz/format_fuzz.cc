@@ -2,6 +2,7 @@
 // and a file that is written from what they say is the same file, byte by byte (there is one layout
 // for one content). Every input is tried as it is and with its checksums repaired, which no search
 // would find.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -98,7 +99,7 @@ void CheckVerified(const FileView& view) {
 void CheckOne(std::span<const std::byte> bytes) {
   // At an odd address too, where an aligned load would be undefined behaviour.
   std::vector<std::byte> shifted(bytes.size() + 1);
-  std::memcpy(shifted.data() + 1, bytes.data(), bytes.size());
+  std::copy(bytes.begin(), bytes.end(), shifted.begin() + 1);
   const VerifyReport report = Verify(std::span(shifted).subspan(1), VerifyLevel::kFull);
   const FileBytes file = FileBytes::Copy(bytes);
   Require(report.error == Verify(file.bytes(), VerifyLevel::kFull).error);

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -34,7 +33,7 @@ int main(int argc, char** argv) {
     }
     // A block of exactly this size, so that AddressSanitizer sees one byte too many.
     const std::unique_ptr<uint8_t[]> copy(new uint8_t[bytes.size()]);
-    std::memcpy(copy.get(), bytes.data(), bytes.size());
+    std::copy(bytes.begin(), bytes.end(), copy.get());
     LLVMFuzzerTestOneInput(copy.get(), bytes.size());
   }
   std::printf("%zu inputs replayed\n", paths.size());
