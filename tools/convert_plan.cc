@@ -1,0 +1,205 @@
+#include "tools/convert_plan.h"
+
+#include <algorithm>
+#include <array>
+
+#include "tools/json.h"
+
+namespace attend {
+namespace {
+
+using nlohmann::json;
+
+struct ActivationRow {
+  std::string_view name;
+  Activation activation;
+};
+
+// Only names whose function is exactly one of ours. gelu_10 clips and quick_gelu is another curve:
+// both are refused. All of the gelu_tanh rows are Hendrycks and Gimpel's formula with tanh.
+constexpr ActivationRow kActivations[] = {
+    {"gelu", Activation::kGelu},          {"gelu_python", Activation::kGelu},
+    {"gelu_new", Activation::kGeluTanh},  {"gelu_pytorch_tanh", Activation::kGeluTanh},
+    {"gelu_fast", Activation::kGeluTanh}, {"gelu_accurate", Activation::kGeluTanh},
+    {"relu", Activation::kRelu},          {"silu", Activation::kSilu},
+    {"swish", Activation::kSilu},
+};
+
+std::string ActivationNames() {
+  std::string names;
+  for (const ActivationRow& row : kActivations) {
+    names += (names.empty() ? "" : ", ") + std::string(row.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+Status UnsupportedField(std::string_view key, const json& value, std::string_view allowed,
+                        std::string_view where) {
+  return {ErrorCode::kUnsupported,
+          "the field \"" + std::string(key) + "\" is " + JsonExcerpt(value) +
+              "; allowed: " + std::string(allowed),
+          std::string(where)};
+}
+
+template <typename T>
+T FieldReader::Take(Result<T> result) {
+  if (result.ok()) return *std::move(result);
+  if (status_.ok()) status_ = result.status();
+  return T();
+}
+
+int64_t FieldReader::Int(std::string_view key, int64_t min, int64_t max) {
+  return Take(JsonInt(object_, key, min, max, where_));
+}
+
+int64_t FieldReader::Int(std::string_view key, int64_t min, int64_t max, int64_t fallback) {
+  return Take(JsonInt(object_, key, min, max, where_, fallback));
+}
+
+double FieldReader::Float(std::string_view key, double min, double max, double fallback) {
+  return Take(JsonFloat(object_, key, min, max, where_, fallback));
+}
+
+bool FieldReader::Bool(std::string_view key, bool fallback) {
+  return Take(JsonBool(object_, key, where_, fallback));
+}
+
+std::string FieldReader::String(std::string_view key, std::string_view fallback) {
+  return Take(JsonString(object_, key, where_, fallback));
+}
+
+Activation FieldReader::ActivationName(std::string_view key, std::string_view fallback) {
+  const std::string name = String(key, fallback);
+  for (const ActivationRow& row : kActivations) {
+    if (row.name == name) return row.activation;
+  }
+  if (status_.ok()) status_ = UnsupportedField(key, json(name), ActivationNames(), where_);
+  return Activation::kNone;
+}
+
+void FieldReader::MustBe(std::string_view key, const json& allowed) {
+  const json* value = JsonFind(object_, key);
+  if (value == nullptr || *value == allowed || !status_.ok()) return;
+  status_ = UnsupportedField(key, *value, JsonExcerpt(allowed), where_);
+}
+
+void ConversionPlan::MapLinear(const std::string& name, const std::string& source) {
+  tensors[name + ".weight"] = source + ".weight";
+  tensors[name + ".bias"] = source + ".bias";
+}
+
+void ConversionPlan::MapNorm(const WeightStore& weights, const std::string& name,
+                             const std::string& source) {
+  const bool old_names = !weights.Has(source + ".weight") && weights.Has(source + ".gamma");
+  tensors[name + ".weight"] = source + (old_names ? ".gamma" : ".weight");
+  tensors[name + ".bias"] = source + (old_names ? ".beta" : ".bias");
+}
+
+Result<Head> FindHead(const ConversionSource& source, std::string_view family,
+                      std::initializer_list<std::string_view> encoder_only) {
+  if (source.class_name.empty()) {
+    // Without the name of a class, a tensor of a head could be any head's.
+    for (const char* tensor : {"classifier.weight", "classifier.out_proj.weight"}) {
+      if (!source.weights.Has(tensor) || source.sentence_embedding) continue;
+      return Status(ErrorCode::kCorrupt,
+                    std::string("expected the class of the model, got none, and the tensor \"") +
+                        tensor + "\" belongs to a head",
+                    source.where + ", field \"architectures\"");
+    }
+    return Head::kNone;
+  }
+  const std::string_view name = source.class_name;
+  std::string allowed;
+  const auto is = [&](std::string_view suffix) {
+    allowed += (allowed.empty() ? "" : ", ") + std::string(family) + std::string(suffix);
+    return name.starts_with(family) && name.substr(family.size()) == suffix;
+  };
+  if (is("Model")) return Head::kNone;
+  if (is("ForTokenClassification")) return Head::kTokens;
+  if (is("ForSequenceClassification")) return Head::kSequence;
+  for (const std::string_view suffix : encoder_only) {
+    if (is(suffix)) return Head::kNone;
+  }
+  return UnsupportedField("architectures", json(source.class_name), allowed, source.where);
+}
+
+Result<std::string> FindPrefix(const ConversionSource& source,
+                               std::initializer_list<std::string_view> prefixes,
+                               std::string_view tensor) {
+  std::string found;
+  size_t count = 0;
+  std::string names;
+  for (const std::string_view prefix : prefixes) {
+    const std::string name = std::string(prefix) + std::string(tensor);
+    names += (names.empty() ? "\"" : " or \"") + name + "\"";
+    if (!source.weights.Has(name)) continue;
+    found = prefix;
+    ++count;
+  }
+  if (count == 1) return found;
+  return Status(ErrorCode::kCorrupt,
+                count == 0 ? "the tensor " + names + " is missing"
+                           : "expected one of the tensors " + names + ", got " +
+                                 std::to_string(count) + ": which are the model's?",
+                source.where, count == 0 ? "the weights are not those of this config.json" : "");
+}
+
+Status MapLabels(const ConversionSource& source, const std::string& name, ConversionPlan* plan) {
+  plan->MapLinear("head", name);
+  const SourceTensor* weight = source.weights.Find(name + ".weight");
+  if (weight == nullptr) {
+    return {ErrorCode::kCorrupt, "the tensor \"" + name + ".weight\" is missing", source.where};
+  }
+  const std::vector<uint64_t>& shape = weight->stored->shape;
+  if (shape.size() != 2 || shape[0] == 0 || shape[0] > 65536) {
+    return {ErrorCode::kCorrupt,
+            "the tensor \"" + name + ".weight\" is " + weight->stored->Describe() +
+                "; expected [labels, hidden_size] with 1 to 65536 labels",
+            source.where};
+  }
+  ModelConfig& config = plan->config;
+  config.num_labels = static_cast<int64_t>(shape[0]);
+  const auto rows = static_cast<size_t>(shape[0]);
+  const json* names = JsonFind(source.config, "id2label");
+  if (names == nullptr) {
+    for (size_t i = 0; i < rows; ++i) config.labels.push_back("LABEL_" + std::to_string(i));
+    plan->notes.push_back("config.json has no id2label: the labels are called LABEL_0, ...");
+    return {};
+  }
+  if (!names->is_object() || names->size() != rows) {
+    return JsonFieldError(
+        "id2label", names->is_object() ? json(std::to_string(names->size()) + " labels") : *names,
+        "an object of " + std::to_string(rows) + " labels, one for every row of " + name +
+            ".weight",
+        source.where);
+  }
+  for (size_t i = 0; i < rows; ++i) {
+    const auto label = names->find(std::to_string(i));
+    const auto* text = label == names->end() ? nullptr : label->get_ptr<const std::string*>();
+    if (text == nullptr) {
+      return JsonFieldError(
+          "id2label[\"" + std::to_string(i) + "\"]", label == names->end() ? json() : *label,
+          "a string, for every key from \"0\" to \"" + std::to_string(rows - 1) + "\"",
+          source.where);
+    }
+    config.labels.push_back(*text);
+  }
+  return {};
+}
+
+Status CheckCommonFields(const ConversionSource& source) {
+  FieldReader fields(source.config, source.where);
+  fields.MustBe("position_embedding_type", "absolute");
+  fields.MustBe("is_decoder", false);
+  fields.MustBe("add_cross_attention", false);
+  fields.MustBe("is_encoder_decoder", false);
+  fields.MustBe("pruned_heads", json::object());
+  // Whatever such models compute stands in Python or in another storage format, not here.
+  fields.MustBe("auto_map", json::object());
+  fields.MustBe("quantization_config", json::object());
+  return fields.status();
+}
+
+}  // namespace attend

@@ -1,0 +1,109 @@
+// What the converters of single architectures share. An architecture is one file that turns a
+// config.json into a ConversionPlan, and one line in the table of convert.cc.
+#ifndef ATTEND_TOOLS_CONVERT_PLAN_H_
+#define ATTEND_TOOLS_CONVERT_PLAN_H_
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "attend/status.h"
+#include "engine/config.h"
+#include "tools/convert_source.h"
+
+namespace attend {
+
+// Reads the fields of an object, checked, one after another; the first error is kept, and what is
+// read after it means nothing.
+class FieldReader {
+ public:
+  FieldReader(const nlohmann::json& object, std::string_view where)
+      : object_(object), where_(where) {}
+
+  int64_t Int(std::string_view key, int64_t min, int64_t max);
+  int64_t Int(std::string_view key, int64_t min, int64_t max, int64_t fallback);
+  double Float(std::string_view key, double min, double max, double fallback);
+  bool Bool(std::string_view key, bool fallback);
+  std::string String(std::string_view key, std::string_view fallback);
+  // An activation by the name that transformers knows it by.
+  Activation ActivationName(std::string_view key, std::string_view fallback);
+  // The field must be absent, null or `allowed`: any other value changes what is computed.
+  void MustBe(std::string_view key, const nlohmann::json& allowed);
+
+  const Status& status() const { return status_; }
+
+ private:
+  template <typename T>
+  T Take(Result<T> result);
+
+  const nlohmann::json& object_;
+  std::string where_;
+  Status status_;
+};
+
+// The error for a field that is well-formed and asks for something this converter does not do.
+Status UnsupportedField(std::string_view key, const nlohmann::json& value, std::string_view allowed,
+                        std::string_view where);
+
+// What is read of a folder before its architecture is asked.
+struct ConversionSource {
+  const nlohmann::json& config;
+  std::string where;  // the path of config.json
+  const WeightStore& weights;
+  std::string class_name;           // "BertForTokenClassification"; "" if config.json does not say
+  bool sentence_embedding = false;  // modules.json pools the hidden states: heads are not used
+};
+
+// What becomes of a folder.
+struct ConversionPlan {
+  ModelConfig config;
+  std::map<std::string, std::string> tensors;  // the file's name -> the folder's name
+  // Why tensors whose names begin so are not used.
+  std::vector<std::pair<std::string, std::string>> unused_reasons;
+  std::vector<std::string> notes;
+
+  // NAME.weight and NAME.bias come from SOURCE.weight and SOURCE.bias.
+  void MapLinear(const std::string& name, const std::string& source);
+  // The same for a layer norm, whose tensors old folders call gamma and beta.
+  void MapNorm(const WeightStore& weights, const std::string& name, const std::string& source);
+};
+
+enum class Head { kNone, kTokens, kSequence };
+
+// Which head the class of the folder has: `family` ("Bert") and "Model", "ForTokenClassification"
+// or "ForSequenceClassification". Classes of `encoder_only` have heads that are left out.
+// Errors: kUnsupported naming the class and those allowed.
+Result<Head> FindHead(const ConversionSource& source, std::string_view family,
+                      std::initializer_list<std::string_view> encoder_only);
+
+// The one of `prefixes` with which the folder has `tensor`. Errors: kCorrupt (none, or several).
+Result<std::string> FindPrefix(const ConversionSource& source,
+                               std::initializer_list<std::string_view> prefixes,
+                               std::string_view tensor);
+
+// Fills in what a classification head has: the tensor head.*, num_labels by the rows of
+// NAME.weight, and labels, by id2label. Errors: kCorrupt, kUnsupported.
+Status MapLabels(const ConversionSource& source, const std::string& name, ConversionPlan* plan);
+
+// Refuses what would change the maths of any encoder and none here does.
+Status CheckCommonFields(const ConversionSource& source);
+
+// The fields and layers that BERT and ELECTRA have in common.
+Status PlanBertConfig(const ConversionSource& source, ModelConfig* config);
+void MapBertEncoder(const ConversionSource& source, const std::string& prefix,
+                    ConversionPlan* plan);
+
+// The architectures. Each fills in `plan` from what `source` says.
+Status PlanBert(const ConversionSource& source, ConversionPlan* plan);
+Status PlanDistilBert(const ConversionSource& source, ConversionPlan* plan);
+Status PlanElectra(const ConversionSource& source, ConversionPlan* plan);
+
+}  // namespace attend
+
+#endif  // ATTEND_TOOLS_CONVERT_PLAN_H_
