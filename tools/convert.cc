@@ -218,7 +218,7 @@ class Conversion {
       expected += (expected.size() == 1 ? "" : ", ") + std::to_string(dimension);
     }
     expected += "]";
-    const std::string who = "the tensor \"" + Printable(name) + "\" ";
+    const std::string who = "the tensor " + Quoted(name) + " ";
     if (source == nullptr) {
       return {ErrorCode::kCorrupt, who + "is missing; expected it with the shape " + expected,
               transformer().PathOf("model.safetensors"),

@@ -48,7 +48,7 @@ Status WeightStore::AddFile(const FolderReader& folder, const std::string& name,
         tensors_.emplace(prefix + tensor.name, SourceTensor{&added, &tensor});
     if (!inserted) {
       return {ErrorCode::kCorrupt,
-              "the tensor \"" + Printable(tensor.name) + "\" is in this file and in " +
+              "the tensor " + Quoted(tensor.name) + " is in this file and in " +
                   place->second.file->path(),
               added.path()};
     }
@@ -70,7 +70,7 @@ Status WeightStore::AddShards(const FolderReader& folder, const std::string& pre
     const auto* name = file.get_ptr<const std::string*>();
     if (name == nullptr || !IsPlainName(*name) || !name->ends_with(".safetensors")) {
       return {ErrorCode::kCorrupt,
-              "\"" + Printable(tensor) + "\" is in " + JsonExcerpt(file) +
+              Quoted(tensor) + " is in " + JsonExcerpt(file) +
                   "; expected the plain name of a .safetensors file in this folder",
               where};
     }
@@ -87,8 +87,7 @@ Status WeightStore::AddShards(const FolderReader& folder, const std::string& pre
     const std::string path = folder.PathOf(file.get_ref<const std::string&>());
     if (found == nullptr || found->file->path() != path) {
       return {ErrorCode::kCorrupt,
-              "expected the tensor \"" + Printable(tensor) + "\" in " + path +
-                  ", which does not have it",
+              "expected the tensor " + Quoted(tensor) + " in " + path + ", which does not have it",
               where};
     }
   }

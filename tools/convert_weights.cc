@@ -91,7 +91,7 @@ class PieceReader {
                : "row " + std::to_string(index / row_) + ", column " + std::to_string(index % row_);
     const char* name = std::isnan(value) ? "NaN" : value > 0 ? "infinity" : "-infinity";
     return {ErrorCode::kCorrupt,
-            "the tensor \"" + Printable(source_.stored->name) + "\" has " + name + " at " + place +
+            "the tensor " + Quoted(source_.stored->name) + " has " + name + " at " + place +
                 "; expected finite weights",
             source_.file->path(), "the training diverged or the file is damaged"};
   }

@@ -62,8 +62,7 @@ std::string CacheTarget(int folder, const std::string& name) {
 
 Status NotPlain(std::string_view name, const std::string& folder) {
   return {ErrorCode::kCorrupt,
-          "expected the plain name of a file in this folder, got \"" + Printable(name) + "\"",
-          folder};
+          "expected the plain name of a file in this folder, got " + Quoted(name), folder};
 }
 
 }  // namespace

@@ -56,6 +56,8 @@ class FolderReader {
   FolderReader& operator=(FolderReader&& other) noexcept;
   ~FolderReader();
 
+  const std::string& path() const { return path_; }
+
   // `name`'s path, for messages.
   std::string PathOf(std::string_view name) const;
 

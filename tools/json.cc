@@ -40,7 +40,7 @@ class Builder : public nlohmann::json_sax<json> {
   bool key(string_t& value) override {
     auto [place, inserted] = open_.back()->emplace(value, nullptr);
     if (!inserted) {
-      return Fail(ErrorCode::kCorrupt, "the key \"" + Printable(value) + "\" appears twice");
+      return Fail(ErrorCode::kCorrupt, "the key " + Quoted(value) + " appears twice");
     }
     place_ = &*place;
     return true;
@@ -156,6 +156,13 @@ std::string Printable(std::string_view text, size_t max_bytes) {
     i += length;
   }
   return shown;
+}
+
+std::string Quoted(std::string_view text, size_t max_bytes) {
+  std::string quoted(1, '"');
+  quoted += Printable(text, max_bytes);
+  quoted += '"';
+  return quoted;
 }
 
 std::string JsonExcerpt(const json& value) {

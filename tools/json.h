@@ -58,6 +58,9 @@ std::string JsonExcerpt(const nlohmann::json& value);
 // cut after `max_bytes`. Names in a model folder are somebody else's bytes.
 std::string Printable(std::string_view text, size_t max_bytes = 200);
 
+// The same between quotation marks.
+std::string Quoted(std::string_view text, size_t max_bytes = 200);
+
 // What `bytes`, the beginning of a file, seem to be when they are not what was expected ("a Git-LFS
 // pointer", "an HTML page", ...), or "" if nothing is recognised.
 std::string_view GuessContent(std::string_view bytes);

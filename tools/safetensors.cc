@@ -69,13 +69,13 @@ class HeaderHandler : public nlohmann::json_sax<json> {
       return true;
     }
     if (state_ != State::kTensor || field_ != "dtype") {
-      return Unexpected("the string \"" + Printable(value, 40) + "\"");
+      return Unexpected("the string " + Quoted(value, 40));
     }
     const auto* row = std::find_if(std::begin(kTypes), std::end(kTypes),
                                    [&](const TypeRow& r) { return value == r.name; });
     if (row == std::end(kTypes)) {
-      return Fail(TensorText() + "has the dtype \"" + Printable(value, 40) +
-                  "\"; expected one of BOOL, I8, U8, I16, U16, I32, U32, I64, U64, F4, F6_*, "
+      return Fail(TensorText() + "has the dtype " + Quoted(value, 40) +
+                  "; expected one of BOOL, I8, U8, I16, U16, I32, U32, I64, U64, F4, F6_*, "
                   "F8_*, F16, BF16, F32, F64, C64");
     }
     tensor_.type = row->type;
@@ -120,8 +120,8 @@ class HeaderHandler : public nlohmann::json_sax<json> {
       field_ = value;
       return true;
     }
-    return Fail(TensorText() + "has the field \"" + Printable(value, 40) +
-                "\"; expected dtype, shape and data_offsets");
+    return Fail(TensorText() + "has the field " + Quoted(value, 40) +
+                "; expected dtype, shape and data_offsets");
   }
 
   bool end_object() override {
@@ -186,7 +186,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
     return false;
   }
 
-  std::string TensorText() const { return "the tensor \"" + Printable(tensor_.name) + "\" "; }
+  std::string TensorText() const { return "the tensor " + Quoted(tensor_.name) + " "; }
 
   bool Unexpected(const std::string& got) {
     switch (state_) {
@@ -194,7 +194,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
       case State::kEnd:
         return Fail("the header is " + got + "; expected an object");
       case State::kTop:
-        return Fail("\"" + Printable(name_) + "\" is " + got +
+        return Fail(Quoted(name_) + " is " + got +
                     "; expected an object with dtype, shape and data_offsets");
       case State::kMetadata:
         return Fail("__metadata__ holds " + got + "; expected strings only");
@@ -216,7 +216,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
       return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
     });
     if (value.empty() || value.size() > kMaxSafetensorsName || odd) {
-      return Fail("a tensor is called \"" + Printable(value, 80) + "\"; expected 1 to " +
+      return Fail("a tensor is called " + Quoted(value, 80) + "; expected 1 to " +
                   std::to_string(kMaxSafetensorsName) + " bytes without control characters");
     }
     name_ = std::move(value);
@@ -238,7 +238,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
 
 // Bytes of `tensor` by its type and shape, or an error text.
 Status CheckSize(const StoredTensor& tensor, std::string_view where) {
-  const std::string who = "the tensor \"" + Printable(tensor.name) + "\" ";
+  const std::string who = "the tensor " + Quoted(tensor.name) + " ";
   // A product that overflows is an error even if a later dimension is 0: it must never wrap to a
   // small number, nor to 0.
   uint64_t bits = Row(tensor.type).bits;
@@ -272,7 +272,7 @@ Status CheckCover(const std::vector<StoredTensor>& tensors, uint64_t data_bytes,
   });
   uint64_t end = 0;
   for (const StoredTensor* tensor : order) {
-    const std::string who = "the tensor \"" + Printable(tensor->name) + "\" ";
+    const std::string who = "the tensor " + Quoted(tensor->name) + " ";
     if (tensor->offset != end) {
       return {ErrorCode::kCorrupt,
               who + "begins at byte " + std::to_string(tensor->offset) + " of the data, expected " +
@@ -343,7 +343,7 @@ Result<std::vector<StoredTensor>> ParseSafetensorsHeader(std::string_view header
       tensors.begin(), tensors.end(),
       [](const StoredTensor& a, const StoredTensor& b) { return a.name == b.name; });
   if (twice != tensors.end()) {
-    return corrupt("the tensor \"" + Printable(twice->name) + "\" appears twice");
+    return corrupt("the tensor " + Quoted(twice->name) + " appears twice");
   }
   for (const StoredTensor& tensor : tensors) ATTEND_RETURN_IF_ERROR(CheckSize(tensor, where));
   const uint64_t data_begin = 8 + header_bytes;
