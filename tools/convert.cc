@@ -203,6 +203,7 @@ class Conversion {
               "a tensor of the folder is mapped to one the file does not have", where_};
     }
     if (tokenizer_->kind.empty()) return {};
+    writer->SetString("tokenizer", tokenizer_->kind);
     writer->AddTensor("tokenizer", DType::kU8, {tokenizer_->bytes.size()},
                       [tokenizer = tokenizer_](std::span<std::byte> out) {
                         std::copy(tokenizer->bytes.begin(), tokenizer->bytes.end(), out.begin());
