@@ -119,7 +119,9 @@ Status PipelineRunner::RunRange(const SequenceList& list, size_t first, size_t l
   for (size_t i = first; i < last; ++i) {
     offsets_.push_back(offsets_.back() + static_cast<int32_t>(list.length(i)));
   }
-  TokenBatch batch{.ids = list.ids(first, last), .offsets = offsets_};
+  TokenBatch batch;
+  batch.ids = list.ids(first, last);
+  batch.offsets = offsets_;
   if (model_.info().type_vocab_size > 0) batch.type_ids = list.type_ids(first, last);
   Result<Output> output = session_.Run(batch);
   if (!output.ok()) return output.status();

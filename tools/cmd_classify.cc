@@ -35,7 +35,7 @@ void PrintPlain(const TextItem& item, bool pair, const Classification& result,
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] == result.label) score = result.scores[i];
   }
-  Output& out = console->out();
+  OutputStream& out = console->out();
   out.Write(console->Paint(Printable(result.label), "36") + "\t" + FormatFloat(score) + "\t");
   out.Write(Printable(item.text) + (pair ? "\t" + Printable(item.pair) : "") + "\n");
 }

@@ -22,7 +22,7 @@ class Console {
   bool json = false;                     // --json
   ColorMode color = ColorMode::kAuto;    // --color
 
-  Output& out() { return out_; }
+  OutputStream& out() { return out_; }
 
   // Text in a colour of the terminal ("1" bold, "2" dim, "31" red) if standard output shows it.
   std::string Paint(std::string_view text, std::string_view sgr) const;
@@ -49,7 +49,7 @@ class Console {
   int Report(std::string_view code, std::string_view what, std::string_view where,
              std::string_view hint, ExitCode exit_code);
 
-  Output out_;
+  OutputStream out_;
   bool out_is_terminal_;
   bool error_is_terminal_;
   bool progress_shown_ = false;

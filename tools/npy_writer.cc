@@ -23,7 +23,7 @@ NpyWriter::NpyWriter(std::string path, size_t columns)
       temporary_(path_ + ".tmp-" + std::to_string(::getpid())),
       columns_(columns) {
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd_ < 0) return Fail("cannot create");
+  if (fd_ < 0) Fail("cannot create");
   buffer_ = Header();
 }
 

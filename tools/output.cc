@@ -34,17 +34,17 @@ Status WriteAll(int fd, std::string_view bytes, std::string_view where) {
   return {};
 }
 
-void Output::Write(std::string_view text) {
+void OutputStream::Write(std::string_view text) {
   buffer_ += text;
   if (buffer_.size() >= kBufferBytes) Drain();
 }
 
-void Output::Drain() {
+void OutputStream::Drain() {
   if (status_.ok()) status_ = WriteAll(fd_, buffer_, "standard output");
   buffer_.clear();
 }
 
-Status Output::Flush() {
+Status OutputStream::Flush() {
   if (!buffer_.empty()) Drain();
   return status_;
 }

@@ -9,11 +9,11 @@
 
 namespace attend::tools {
 
-class Output {
+class OutputStream {
  public:
-  explicit Output(int fd) : fd_(fd) {}
-  Output(const Output&) = delete;
-  Output& operator=(const Output&) = delete;
+  explicit OutputStream(int fd) : fd_(fd) {}
+  OutputStream(const OutputStream&) = delete;
+  OutputStream& operator=(const OutputStream&) = delete;
 
   void Write(std::string_view text);
   // Writes what is buffered. Errors: kIo, of this or of any Write before.
