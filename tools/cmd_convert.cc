@@ -66,6 +66,7 @@ void PrintPlain(const ConvertReport& report, const ConvertOptions& options, Cons
 }
 
 int RunConvert(const ConvertCommand& command, const std::string& folder, Console* console) {
+  EndAtOnceWhenInterrupted();  // a file that is not complete has no name yet
   const ConvertOptions options = OptionsOf(command, folder);
   ConvertReport report;
   const Status status = ConvertFolder(options, &report);
