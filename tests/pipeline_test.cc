@@ -28,10 +28,10 @@ Model TextModel(Task task, int64_t labels, bool shapes = false, int64_t max_leng
     config.word_shape_types = true;
     config.type_vocab_size = 4;
   }
-  Result<std::vector<std::byte>> tokenizer =
-      tools::CompileTokenizerJson(ATTEND_TEST_DATA "/hf/bert_token_classification/tokenizer.json");
+  Result<TokenizerSpec> tokenizer =
+      ReadTokenizerJson(ATTEND_TEST_DATA "/hf/bert_token_classification/tokenizer.json");
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().ToString();
-  Result<Model> model = RandomModel(config, 7, *tokenizer);
+  Result<Model> model = RandomModel(config, 7, SerializeTokenizer(*tokenizer));
   EXPECT_TRUE(model.ok()) << model.status().ToString();
   return *model;
 }

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "attend/text.h"
+#include "engine/text/tokenizer_data.h"
 #include "tools/commands.h"
 #include "tools/find_model.h"
 #include "tools/json_writer.h"
@@ -30,8 +31,10 @@ Result<Tokenizer> LoadTokenizer(const std::string& named) {
     if (!shipped.ok()) return shipped.status();
     path = *shipped;
   }
-  if (path.ends_with(".json")) return LoadTokenizerJson(path);
-  return Tokenizer::Load(path);
+  if (!path.ends_with(".json")) return Tokenizer::Load(path);
+  Result<TokenizerSpec> spec = ReadTokenizerJson(path);
+  if (!spec.ok()) return spec.status();
+  return Tokenizer::FromBytes(SerializeTokenizer(*spec));
 }
 
 void PrintJson(const TextItem& item, bool pair, const Encoding& encoding, JsonWriter* writer) {
