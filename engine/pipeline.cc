@@ -10,10 +10,14 @@ namespace {
 // What a model of `task` is for, and which pipeline and command take it.
 const char* TaskPurpose(Task task) {
   switch (task) {
-    case Task::kHidden: return "gives hidden states only; run it with Session or `attend run`";
-    case Task::kTokens: return "labels words; use Tagger or `attend tag`";
-    case Task::kSequence: return "labels whole texts; use Classifier or `attend classify`";
-    case Task::kEmbedding: return "makes a vector of a text; use Embedder or `attend embed`";
+    case Task::kHidden:
+      return "gives hidden states only; run it with Session or `attend run`";
+    case Task::kTokens:
+      return "labels words; use Tagger or `attend tag`";
+    case Task::kSequence:
+      return "labels whole texts; use Classifier or `attend classify`";
+    case Task::kEmbedding:
+      return "makes a vector of a text; use Embedder or `attend embed`";
   }
   return "is of an unknown kind";
 }
@@ -139,9 +143,8 @@ Status PipelineRunner::RunRange(const SequenceList& list, size_t first, size_t l
     part.share = output->share;
     part.hidden = output->hidden.subspan(row * hidden_width, rows * hidden_width);
     part.pooled = output->pooled.subspan(i * pooled_width, pooled_width);
-    part.logits = logits_by_token
-                      ? output->logits.subspan(row * logits_width, rows * logits_width)
-                      : output->logits.subspan(i * logits_width, logits_width);
+    part.logits = logits_by_token ? output->logits.subspan(row * logits_width, rows * logits_width)
+                                  : output->logits.subspan(i * logits_width, logits_width);
     sink(first + i, part);
   }
   return {};
@@ -150,8 +153,7 @@ Status PipelineRunner::RunRange(const SequenceList& list, size_t first, size_t l
 Best BestLabel(std::span<const float> logits) {
   Best best;
   if (logits.empty()) return best;
-  best.index =
-      static_cast<size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  best.index = static_cast<size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
   double sum = 0;
   for (float logit : logits) sum += std::exp(static_cast<double>(logit) - logits[best.index]);
   best.probability = static_cast<float>(1 / sum);

@@ -44,8 +44,8 @@ class SequenceList {
 class PipelineRunner {
  public:
   // `pipeline` names the caller in messages ("a tagger").
-  // Errors: as Session::Create; kUnsupported (the model has no tokenizer, or is of another task than
-  // `task`: says what it is for); kInvalidArgument (max_length out of range).
+  // Errors: as Session::Create; kUnsupported (the model has no tokenizer, or is of another task
+  // than `task`: says what it is for); kInvalidArgument (max_length out of range).
   static Result<PipelineRunner> Create(const Model& model, const PipelineOptions& options,
                                        Task task, std::string_view pipeline);
 
@@ -78,8 +78,8 @@ class PipelineRunner {
   Session session_;
   PipelineOptions options_;
   int32_t max_length_;
-  Encoding encoding_;               // reused
-  std::vector<int32_t> offsets_;    // of one run, reused
+  Encoding encoding_;             // reused
+  std::vector<int32_t> offsets_;  // of one run, reused
 };
 
 // The label with the largest logit and its softmax probability.

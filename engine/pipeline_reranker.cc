@@ -41,12 +41,11 @@ Status Reranker::Impl::ScorePairs(std::string_view query, std::span<const std::s
     Status status = runner.Encode(query, &texts[i], &list, &(*ranked)[i].truncated);
     if (!status.ok()) return AtText(status, i, texts.size());
   }
-  return runner.Run(
-      list, [&](size_t i, const Output& output) { (*ranked)[i].score = output.logits[0]; });
+  return runner.Run(list,
+                    [&](size_t i, const Output& output) { (*ranked)[i].score = output.logits[0]; });
 }
 
-Status Reranker::Impl::ScoreVectors(std::string_view query,
-                                    std::span<const std::string_view> texts,
+Status Reranker::Impl::ScoreVectors(std::string_view query, std::span<const std::string_view> texts,
                                     std::vector<Ranked>* ranked) {
   SequenceList list;
   bool query_truncated = false;
@@ -83,8 +82,8 @@ Result<Reranker> Reranker::Create(const Model& model, const PipelineOptions& opt
   const bool cross_encoder = info.task == Task::kSequence;
   if (cross_encoder && info.labels.size() != 1) {
     return Status(ErrorCode::kUnsupported,
-                  "a reranker cannot use this model: it has " +
-                      std::to_string(info.labels.size()) + " labels; expected 1",
+                  "a reranker cannot use this model: it has " + std::to_string(info.labels.size()) +
+                      " labels; expected 1",
                   "model", "it classifies texts; use Classifier or `attend classify`");
   }
   Result<PipelineRunner> runner = PipelineRunner::Create(

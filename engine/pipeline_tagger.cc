@@ -19,8 +19,8 @@ constexpr size_t kMaxTextBytes = size_t{64} << 20;
 // One text on its way to the model: its words and their pieces, end to end.
 struct Pieces {
   std::vector<int32_t> ids;
-  std::vector<int32_t> shapes;         // [words], type ids
-  std::vector<size_t> offsets = {0};   // [words + 1], into ids
+  std::vector<int32_t> shapes;        // [words], type ids
+  std::vector<size_t> offsets = {0};  // [words + 1], into ids
 
   size_t words() const { return shapes.size(); }
   size_t length(size_t word) const { return offsets[word + 1] - offsets[word]; }
@@ -103,8 +103,8 @@ struct Tagger::Impl {
   std::vector<int32_t> ids = {}, types = {};  // of one sequence, reused
 };
 
-Status Tagger::Impl::Prepare(std::string_view text, std::span<const WordSpan> spans,
-                             Pieces* pieces, Tags* tags) {
+Status Tagger::Impl::Prepare(std::string_view text, std::span<const WordSpan> spans, Pieces* pieces,
+                             Tags* tags) {
   const bool shapes = runner.model().data().config.word_shape_types;
   const size_t longest = capacity();
   tags->words.reserve(spans.size());
@@ -139,7 +139,7 @@ void Tagger::Impl::AddSequence(const Pieces& pieces, const Window& window, Seque
     types.insert(types.end(), pieces.length(word), pieces.shapes[word]);
   }
   ids.insert(ids.end(), pieces.ids.begin() + static_cast<ptrdiff_t>(pieces.offsets[window.first]),
-              pieces.ids.begin() + static_cast<ptrdiff_t>(pieces.offsets[window.last]));
+             pieces.ids.begin() + static_cast<ptrdiff_t>(pieces.offsets[window.last]));
   if (tokenizer.eos_id() >= 0) {
     ids.push_back(tokenizer.eos_id());
     types.push_back(0);
@@ -196,8 +196,7 @@ Result<Tagger> Tagger::Load(const std::string& path, const PipelineOptions& opti
 }
 
 Result<Tagger> Tagger::Create(const Model& model, const PipelineOptions& options) {
-  Result<PipelineRunner> runner =
-      PipelineRunner::Create(model, options, Task::kTokens, "a tagger");
+  Result<PipelineRunner> runner = PipelineRunner::Create(model, options, Task::kTokens, "a tagger");
   if (!runner.ok()) return runner.status();
   auto impl = std::make_unique<Impl>(Impl{*std::move(runner), options});
   return Tagger(std::move(impl));

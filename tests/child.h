@@ -39,7 +39,8 @@ class Child {
       dup2(err[1], 2);
       for (const std::string& variable : environment) putenv(const_cast<char*>(variable.c_str()));
       std::vector<char*> argv;
-      for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+      for (const std::string& argument : arguments)
+        argv.push_back(const_cast<char*>(argument.c_str()));
       argv.push_back(nullptr);
       execvp(argv[0], argv.data());
       _exit(127);
@@ -75,7 +76,8 @@ class Child {
   // Writes what the pipe takes of `text` and reads what is there, waiting at most `timeout_ms` for
   // either. Returns how much was written, or -1 when nothing happened in time.
   ssize_t Pump(std::string_view text, int timeout_ms) {
-    struct pollfd fds[3] = {{out_, POLLIN, 0}, {err_, POLLIN, 0}, {text.empty() ? -1 : in_, POLLOUT, 0}};
+    struct pollfd fds[3] = {
+        {out_, POLLIN, 0}, {err_, POLLIN, 0}, {text.empty() ? -1 : in_, POLLOUT, 0}};
     if (poll(fds, 3, timeout_ms) <= 0) return -1;
     Read(fds[0], &out_, &out_text_);
     Read(fds[1], nullptr, &err_text_);
@@ -216,8 +218,9 @@ class Models {
     // The same encoder as a sentence-transformers folder.
     const std::string sentence = folder_ / "sentence";
     fs::copy(data + "bert", sentence, fs::copy_options::recursive);
-    folder_.Write("sentence/modules.json",
-                  R"([{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+    folder_.Write(
+        "sentence/modules.json",
+        R"([{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
                       {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
                       {"idx": 2, "name": "2", "path": "2_Normalize", "type": "sentence_transformers.models.Normalize"}])");
     fs::create_directory(sentence + "/1_Pooling");

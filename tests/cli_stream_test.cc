@@ -77,7 +77,8 @@ TEST_P(CoProcess, AnswersEveryLineAtOnce) {
   for (int i = 0; i < 20; ++i) {
     ASSERT_GE(child.Pump(line.substr(0, 3), 20000), 0);
     ASSERT_GE(child.Pump(line.substr(3) + "\n", 20000), 0);
-    ASSERT_TRUE(child.WaitLines(++lines)) << command << " did not answer line " << lines << child.err();
+    ASSERT_TRUE(child.WaitLines(++lines))
+        << command << " did not answer line " << lines << child.err();
   }
   // Two lines and a half: the two are answered though the third is not there yet.
   ASSERT_GE(child.Pump(line + "\n" + line + "\n" + line.substr(0, 5), 20000), 0);
@@ -166,8 +167,9 @@ TEST(Signals, InterruptLeavesNoFileBehind) {
 }
 
 TEST(Signals, ClosedPipeEndsQuietly) {
-  Child child({"bash", "-c", "yes 'some words' | '" + ProgramPath() + "' tag -m '" +
-                                 Models::Get().tagger + "' | head -n 3"});
+  Child child({"bash", "-c",
+               "yes 'some words' | '" + ProgramPath() + "' tag -m '" + Models::Get().tagger +
+                   "' | head -n 3"});
   EXPECT_EQ(child.Finish(), 0);
   EXPECT_EQ(child.Lines(), 3u);
   EXPECT_EQ(child.err(), "");

@@ -98,7 +98,9 @@ struct BadFile {
   const char* message;
 };
 
-std::string Pickle() { return std::string("\x80\x02}q\x00(X\x01\x00\x00\x00", 12) + std::string(200, 'x'); }
+std::string Pickle() {
+  return std::string("\x80\x02}q\x00(X\x01\x00\x00\x00", 12) + std::string(200, 'x');
+}
 
 class BadModel : public ::testing::TestWithParam<BadFile> {};
 
@@ -106,11 +108,13 @@ TEST_P(BadModel, IsExplainedByEveryCommand) {
   const BadFile& bad = GetParam();
   TemporaryFolder folder;
   const std::string path = folder.Write("model.attend", bad.bytes);
-  const std::vector<std::vector<std::string>> commands = {
-      {"tag", "--json", "-m", path, "x"},      {"embed", "--json", "-m", path, "x"},
-      {"classify", "--json", "-m", path, "x"}, {"rank", "--json", "-m", path, "x", "y"},
-      {"tokenize", "--json", "-m", path, "x"}, {"run", "--json", path},
-      {"inspect", "--json", path}};
+  const std::vector<std::vector<std::string>> commands = {{"tag", "--json", "-m", path, "x"},
+                                                          {"embed", "--json", "-m", path, "x"},
+                                                          {"classify", "--json", "-m", path, "x"},
+                                                          {"rank", "--json", "-m", path, "x", "y"},
+                                                          {"tokenize", "--json", "-m", path, "x"},
+                                                          {"run", "--json", path},
+                                                          {"inspect", "--json", path}};
   for (const std::vector<std::string>& command : commands) {
     const Outcome outcome = Attend(command);
     EXPECT_EQ(outcome.code, bad.exit_code) << command[0] << ": " << outcome.err;
@@ -118,7 +122,8 @@ TEST_P(BadModel, IsExplainedByEveryCommand) {
     const json error = outcome.error();
     EXPECT_EQ(error.at("code"), bad.code) << command[0];
     EXPECT_TRUE(Contains(error.dump(), bad.message)) << command[0] << ": " << error;
-    EXPECT_TRUE(Contains(error.at("where").get<std::string>(), path)) << command[0] << ": " << error;
+    EXPECT_TRUE(Contains(error.at("where").get<std::string>(), path))
+        << command[0] << ": " << error;
     EXPECT_NE(error.at("hint"), "") << command[0] << ": " << error;
   }
   const Outcome verify = Attend({"verify", path});
@@ -182,8 +187,8 @@ TEST(WrongTask, SaysWhatTheModelIsFor) {
 
 TEST(BadText, InvalidUtf8NamesTheLine) {
   for (const std::string command : {"tag", "tokenize"}) {
-    const Outcome outcome =
-        Attend({command, "--json", "-m", Models::Get().tagger}, "good\nbad \xff text\nnever read\n");
+    const Outcome outcome = Attend({command, "--json", "-m", Models::Get().tagger},
+                                   "good\nbad \xff text\nnever read\n");
     EXPECT_EQ(outcome.code, 3) << outcome.err;
     ASSERT_EQ(outcome.objects().size(), 1u) << command;
     EXPECT_EQ(outcome.objects()[0].at("text"), "good");
@@ -209,14 +214,16 @@ TEST(BadText, TooLongIsAnErrorUnlessTruncated) {
   std::string text;
   for (int i = 0; i < 200; ++i) text += "word ";
   const Models& models = Models::Get();
-  const std::vector<std::vector<std::string>> commands = {{"classify", "--json", "-m", models.classifier},
-                                                          {"embed", "--json", "-m", models.embedder},
-                                                          {"rank", "x", "--json", "-m", models.embedder}};
+  const std::vector<std::vector<std::string>> commands = {
+      {"classify", "--json", "-m", models.classifier},
+      {"embed", "--json", "-m", models.embedder},
+      {"rank", "x", "--json", "-m", models.embedder}};
   for (std::vector<std::string> command : commands) {
     Outcome outcome = Attend(command, text + "\n");
     EXPECT_EQ(outcome.code, 5) << outcome.err;
     EXPECT_EQ(outcome.error().at("code"), "CAPACITY");
-    EXPECT_TRUE(Contains(outcome.error().at("hint").get<std::string>(), "--truncate")) << outcome.err;
+    EXPECT_TRUE(Contains(outcome.error().at("hint").get<std::string>(), "--truncate"))
+        << outcome.err;
     EXPECT_TRUE(Contains(outcome.error().at("what").get<std::string>(), "64")) << outcome.err;
     command.push_back("--truncate");
     outcome = Attend(command, text + "\nshort\n");
@@ -228,8 +235,13 @@ TEST(BadText, TooLongIsAnErrorUnlessTruncated) {
 }
 
 TEST(BadText, BadJsonLines) {
-  const std::vector<std::string> lines = {"not json", "[1]", "{}", "{\"text\": 1}",
-                                          "{\"words\": \"a\"}", "{\"words\": [1]}", "{\"text\": \"\xff\"}"};
+  const std::vector<std::string> lines = {"not json",
+                                          "[1]",
+                                          "{}",
+                                          "{\"text\": 1}",
+                                          "{\"words\": \"a\"}",
+                                          "{\"words\": [1]}",
+                                          "{\"text\": \"\xff\"}"};
   for (const std::string& line : lines) {
     const Outcome outcome = Attend({"tag", "--json", "--input", "json", "-m", Models::Get().tagger},
                                    "{\"text\": \"ok\"}\n" + line + "\n");
@@ -240,8 +252,8 @@ TEST(BadText, BadJsonLines) {
 }
 
 TEST(Tag, Objects) {
-  const Outcome outcome =
-      Attend({"tag", "--json", "-m", Models::Get().tagger, "I saw a saw", "", "na\xc3\xafve \xf0\x9f\x98\x80 x"});
+  const Outcome outcome = Attend({"tag", "--json", "-m", Models::Get().tagger, "I saw a saw", "",
+                                  "na\xc3\xafve \xf0\x9f\x98\x80 x"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const std::vector<json> objects = outcome.objects();
   ASSERT_EQ(objects.size(), 3u);
@@ -275,13 +287,20 @@ TEST(Tag, OffsetUnits) {
 }
 
 TEST(Tag, WordsGivesOneLabelAWord) {
-  const std::string line = "don't stop e-mail@x.org  \xe4\xb8\xad\xe6\x96\x87 \xcc\x81 Antidisestablishment";
-  const Outcome outcome = Attend({"tag", "--words", "--json", "-m", Models::Get().tagger}, line + "\n\n");
+  const std::string line =
+      "don't stop e-mail@x.org  \xe4\xb8\xad\xe6\x96\x87 \xcc\x81 Antidisestablishment";
+  const Outcome outcome =
+      Attend({"tag", "--words", "--json", "-m", Models::Get().tagger}, line + "\n\n");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const std::vector<json> objects = outcome.objects();
   ASSERT_EQ(objects.size(), 2u);
-  const std::vector<std::string> expected = {"don't", "stop", "e-mail@x.org", "", "\xe4\xb8\xad\xe6\x96\x87",
-                                             "\xcc\x81", "Antidisestablishment"};
+  const std::vector<std::string> expected = {"don't",
+                                             "stop",
+                                             "e-mail@x.org",
+                                             "",
+                                             "\xe4\xb8\xad\xe6\x96\x87",
+                                             "\xcc\x81",
+                                             "Antidisestablishment"};
   ASSERT_EQ(objects[0].at("words").size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
     EXPECT_EQ(objects[0].at("words")[i].at("text"), expected[i]);
@@ -314,7 +333,8 @@ TEST(Tag, ArgumentsAreTakenAsTheyAre) {
 TEST(Tag, ShippedModelIsFoundByVariable) {
   TemporaryFolder folder;
   std::filesystem::copy(Models::Get().tagger, folder / "pos-en.attend");
-  const Outcome outcome = Attend({"tag", "--json", "I saw"}, "", {"ATTEND_MODELS=" + folder.path()});
+  const Outcome outcome =
+      Attend({"tag", "--json", "I saw"}, "", {"ATTEND_MODELS=" + folder.path()});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   // The tiny model's labels, not those of the model that ships.
   EXPECT_TRUE(Contains("O B-PER I-PER B-LOC I-LOC B-MISC I-MISC",
@@ -335,8 +355,8 @@ TEST(Tag, NoShippedModelSaysWhereItLooked) {
 }
 
 TEST(Classify, ObjectsAndPairs) {
-  const Outcome outcome =
-      Attend({"classify", "--json", "--pair", "-m", Models::Get().classifier}, "one text\tanother\n\t\n");
+  const Outcome outcome = Attend({"classify", "--json", "--pair", "-m", Models::Get().classifier},
+                                 "one text\tanother\n\t\n");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const std::vector<json> objects = outcome.objects();
   ASSERT_EQ(objects.size(), 2u);
@@ -353,9 +373,11 @@ TEST(Classify, ObjectsAndPairs) {
     EXPECT_EQ(object.at("label"), best);
     EXPECT_EQ(object.at("scores").size(), 3u);
   }
-  const Outcome single = Attend({"classify", "--json", "-m", Models::Get().classifier}, "one text\n");
+  const Outcome single =
+      Attend({"classify", "--json", "-m", Models::Get().classifier}, "one text\n");
   EXPECT_NE(single.objects()[0].at("scores"), objects[0].at("scores"));
-  const Outcome no_tab = Attend({"classify", "--json", "--pair", "-m", Models::Get().classifier}, "one\n");
+  const Outcome no_tab =
+      Attend({"classify", "--json", "--pair", "-m", Models::Get().classifier}, "one\n");
   EXPECT_EQ(no_tab.code, 3);
   EXPECT_TRUE(Contains(no_tab.err, "TAB")) << no_tab.err;
 }
@@ -363,7 +385,8 @@ TEST(Classify, ObjectsAndPairs) {
 // Reads [B, D] f32 of NumPy's format 1.0.
 std::vector<float> ReadNpy(const std::string& bytes, const std::string& shape) {
   EXPECT_TRUE(bytes.starts_with(std::string("\x93NUMPY\x01\x00", 8)));
-  const size_t header = 10 + static_cast<unsigned char>(bytes[8]) + 256u * static_cast<unsigned char>(bytes[9]);
+  const size_t header =
+      10 + static_cast<unsigned char>(bytes[8]) + 256u * static_cast<unsigned char>(bytes[9]);
   EXPECT_EQ(header % 64, 0u);
   EXPECT_TRUE(Contains(bytes.substr(0, header), "'shape': " + shape)) << bytes.substr(0, header);
   std::vector<float> values((bytes.size() - header) / 4);
@@ -397,17 +420,19 @@ TEST(Embed, JsonAndNpyAreEqualAndRoundTrip) {
 TEST(Embed, NothingIsLeftBehindAfterAnError) {
   TemporaryFolder folder;
   folder.Write("x.npy", "before");
-  const Outcome outcome = Attend({"embed", "-m", Models::Get().embedder, "-o", folder / "x.npy"}, "ok\n\xff\n");
+  const Outcome outcome =
+      Attend({"embed", "-m", Models::Get().embedder, "-o", folder / "x.npy"}, "ok\n\xff\n");
   EXPECT_EQ(outcome.code, 3);
   EXPECT_EQ(ReadFile(folder / "x.npy"), "before");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
-  EXPECT_EQ(Attend({"embed", "-m", Models::Get().embedder, "-o", folder / "no/x.npy", "a"}).code, 4);
+  EXPECT_EQ(Attend({"embed", "-m", Models::Get().embedder, "-o", folder / "no/x.npy", "a"}).code,
+            4);
 }
 
 TEST(Rank, BestFirstByCosine) {
   const Models& models = Models::Get();
-  const Outcome outcome = Attend({"rank", "--json", "-m", models.embedder, "the query", "other words here",
-                                  "the query", "x"});
+  const Outcome outcome = Attend(
+      {"rank", "--json", "-m", models.embedder, "the query", "other words here", "the query", "x"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const std::vector<json> objects = outcome.objects();
   ASSERT_EQ(objects.size(), 3u);
@@ -415,8 +440,8 @@ TEST(Rank, BestFirstByCosine) {
   EXPECT_EQ(objects[0].at("text"), "the query");
   EXPECT_NEAR(objects[0].at("score").get<double>(), 1, 1e-6);
   EXPECT_GE(objects[1].at("score"), objects[2].at("score"));
-  const Outcome streamed =
-      Attend({"rank", "--json", "-m", models.embedder, "the query"}, "other words here\nthe query\nx\n");
+  const Outcome streamed = Attend({"rank", "--json", "-m", models.embedder, "the query"},
+                                  "other words here\nthe query\nx\n");
   EXPECT_EQ(streamed.out, outcome.out);
 }
 
@@ -432,7 +457,8 @@ TEST(Tokenize, ModelAndTokenizerJsonAgree) {
   for (const json& object : a.objects()) {
     const size_t count = object.at("ids").size();
     EXPECT_GE(count, 2u);
-    for (const char* key : {"type_ids", "tokens", "offsets"}) EXPECT_EQ(object.at(key).size(), count);
+    for (const char* key : {"type_ids", "tokens", "offsets"})
+      EXPECT_EQ(object.at(key).size(), count);
     EXPECT_EQ(object.at("tokens").front(), "[CLS]");
   }
   const Outcome bare = Attend({"tokenize", "--json", "--no-special", "-m", source}, input);
@@ -448,7 +474,8 @@ TEST(Tokenize, ModelAndTokenizerJsonAgree) {
 
 TEST(Run, RoundTripsFloats) {
   const Models& models = Models::Get();
-  const std::string input = "{\"ids\": [2, 7, 9, 3]}\n{\"ids\": [5], \"type_ids\": [1], \"other\": {}}\n";
+  const std::string input =
+      "{\"ids\": [2, 7, 9, 3]}\n{\"ids\": [5], \"type_ids\": [1], \"other\": {}}\n";
   const Outcome outcome = Attend({"run", models.tagger, "--want", "hidden,logits"}, input);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const std::vector<json> objects = outcome.objects();
@@ -482,22 +509,22 @@ TEST(Run, BadLines) {
     int code;
     const char* message;
   };
-  const Case cases[] = {
-      {"{\"ids\": [2, 300]}", 3, "300"},
-      {"{\"ids\": [-1]}", 3, "-1"},
-      {"{\"ids\": [1.5]}", 3, "ids[0]"},
-      {"{\"ids\": [4294967296]}", 3, "ids[0]"},
-      {"{\"ids\": []}", 3, ""},
-      {"{\"ids\": 5}", 3, "list"},
-      {"{\"ids\": [5], \"type_ids\": [0, 0]}", 3, "type_ids"},
-      {"{\"ids\": [5], \"type_ids\": [9]}", 3, "9"},
-      {"{\"input\": [[1.0]]}", 3, "token ids"},
-      {"{\"text\": \"x\"}", 3, "ids"},
-      {"{\"ids\": [5], \"decoder_ids\": [1]}", 3, "decoder_ids"},
-      {"nonsense", 3, ""}};
+  const Case cases[] = {{"{\"ids\": [2, 300]}", 3, "300"},
+                        {"{\"ids\": [-1]}", 3, "-1"},
+                        {"{\"ids\": [1.5]}", 3, "ids[0]"},
+                        {"{\"ids\": [4294967296]}", 3, "ids[0]"},
+                        {"{\"ids\": []}", 3, ""},
+                        {"{\"ids\": 5}", 3, "list"},
+                        {"{\"ids\": [5], \"type_ids\": [0, 0]}", 3, "type_ids"},
+                        {"{\"ids\": [5], \"type_ids\": [9]}", 3, "9"},
+                        {"{\"input\": [[1.0]]}", 3, "token ids"},
+                        {"{\"text\": \"x\"}", 3, "ids"},
+                        {"{\"ids\": [5], \"decoder_ids\": [1]}", 3, "decoder_ids"},
+                        {"nonsense", 3, ""}};
   for (const Case& bad : cases) {
-    const Outcome outcome = Attend({"run", "--json", Models::Get().tagger},
-                                   std::string("{\"ids\": [5]}\n") + bad.line + "\n{\"ids\": [5]}\n");
+    const Outcome outcome =
+        Attend({"run", "--json", Models::Get().tagger},
+               std::string("{\"ids\": [5]}\n") + bad.line + "\n{\"ids\": [5]}\n");
     EXPECT_EQ(outcome.code, bad.code) << bad.line << ": " << outcome.err;
     EXPECT_EQ(outcome.objects().size(), 1u) << bad.line;
     EXPECT_TRUE(Contains(outcome.error().at("where").get<std::string>(), "line 2")) << outcome.err;
@@ -505,10 +532,12 @@ TEST(Run, BadLines) {
   }
   std::string ids = "1";
   for (int i = 0; i < 64; ++i) ids += ",1";
-  const Outcome too_long = Attend({"run", "--json", Models::Get().tagger}, "{\"ids\": [" + ids + "]}\n");
+  const Outcome too_long =
+      Attend({"run", "--json", Models::Get().tagger}, "{\"ids\": [" + ids + "]}\n");
   EXPECT_EQ(too_long.code, 5) << too_long.err;
   EXPECT_TRUE(Contains(too_long.err, "64")) << too_long.err;
-  const Outcome want = Attend({"run", "--json", "--want", "pooled", Models::Get().tagger}, "{\"ids\": [5]}\n");
+  const Outcome want =
+      Attend({"run", "--json", "--want", "pooled", Models::Get().tagger}, "{\"ids\": [5]}\n");
   EXPECT_EQ(want.code, 3) << want.err;
   EXPECT_EQ(Attend({"run", Models::Get().tagger, "--input", "x.npy"}).code, 3);
 }
@@ -570,7 +599,8 @@ TEST(Info, Objects) {
 
 TEST(Completion, BashCompletesCommandsAndOptions) {
   const std::string script =
-      "eval \"$('" + ProgramPath() + "' completion bash)\"; "
+      "eval \"$('" + ProgramPath() +
+      "' completion bash)\"; "
       "COMP_WORDS=(attend ta); COMP_CWORD=1; _attend; echo \"${COMPREPLY[@]}\"; "
       "COMP_WORDS=(attend tag --wor); COMP_CWORD=2; _attend; echo \"${COMPREPLY[@]}\"";
   Child child({"bash", "-c", script});
@@ -580,7 +610,8 @@ TEST(Completion, BashCompletesCommandsAndOptions) {
   for (const std::string shell : {"zsh", "fish"}) {
     const Outcome outcome = Attend({"completion", shell});
     EXPECT_EQ(outcome.code, 0);
-    for (const std::string command : kCommands) EXPECT_TRUE(Contains(outcome.out, command)) << shell;
+    for (const std::string command : kCommands)
+      EXPECT_TRUE(Contains(outcome.out, command)) << shell;
   }
 }
 
@@ -589,8 +620,8 @@ TEST(Color, IsAskedFor) {
   EXPECT_FALSE(Contains(Attend({"tag", "-m", model, "x"}).out, "\x1b"));
   EXPECT_TRUE(Contains(Attend({"tag", "--color", "always", "-m", model, "x"}).out, "\x1b"));
   EXPECT_TRUE(Contains(Attend({"tag", "-m", model, "x"}, "", {"CLICOLOR_FORCE=1"}).out, "\x1b"));
-  EXPECT_FALSE(
-      Contains(Attend({"tag", "-m", model, "x"}, "", {"CLICOLOR_FORCE=1", "NO_COLOR=1"}).out, "\x1b"));
+  EXPECT_FALSE(Contains(
+      Attend({"tag", "-m", model, "x"}, "", {"CLICOLOR_FORCE=1", "NO_COLOR=1"}).out, "\x1b"));
   EXPECT_FALSE(Contains(
       Attend({"tag", "--color", "never", "-m", model, "x"}, "", {"CLICOLOR_FORCE=1"}).out, "\x1b"));
 }

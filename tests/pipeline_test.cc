@@ -38,15 +38,28 @@ Model TextModel(Task task, int64_t labels, bool shapes = false, int64_t max_leng
 
 TEST(WordShape, FollowsTheCategories) {
   const std::pair<const char*, int> cases[] = {
-      {"", 0},       {"saw", 0},  {"123", 0},    {"...", 0},     {"I", 1},          {"Saw", 1},
-      {"'Tis", 1},   {"3D", 1},   {"X-ray", 1},  {"USA", 2},     {"U.S.", 2},       {"A1B", 2},
-      {"McDonald", 3}, {"iPhone", 3}, {"USAs", 3}, {"\xc3\x89t\xc3\xa9", 1},          // Été
-      {"\xce\x91\xce\x92", 2},                                                     // ΑΒ
-      {"\xc7\x85", 0},                            // a title-case letter: neither upper nor lower
-      {"\xe2\x92\xb6", 0},                        // Ⓐ: a symbol
+      {"", 0},
+      {"saw", 0},
+      {"123", 0},
+      {"...", 0},
+      {"I", 1},
+      {"Saw", 1},
+      {"'Tis", 1},
+      {"3D", 1},
+      {"X-ray", 1},
+      {"USA", 2},
+      {"U.S.", 2},
+      {"A1B", 2},
+      {"McDonald", 3},
+      {"iPhone", 3},
+      {"USAs", 3},
+      {"\xc3\x89t\xc3\xa9", 1},                 // Été
+      {"\xce\x91\xce\x92", 2},                  // ΑΒ
+      {"\xc7\x85", 0},                          // a title-case letter: neither upper nor lower
+      {"\xe2\x92\xb6", 0},                      // Ⓐ: a symbol
       {"\xf0\x9d\x90\x80\xf0\x9d\x90\x81", 2},  // mathematical bold AB
       {"\xe4\xb8\xad", 0},
-      {"\xc4\x80\xc4\x81", 1},                    // Āā: letters in turn
+      {"\xc4\x80\xc4\x81", 1},  // Āā: letters in turn
   };
   for (const auto& [word, shape] : cases) EXPECT_EQ(WordShape(word), shape) << word;
 }
@@ -54,8 +67,8 @@ TEST(WordShape, FollowsTheCategories) {
 TEST(Tagger, EveryWordHasOneLabelWhateverTheBatch) {
   Result<Tagger> tagger = Tagger::Create(TextModel(Task::kTokens, 5));
   ASSERT_TRUE(tagger.ok()) << tagger.status().ToString();
-  const std::vector<std::string_view> texts = {"I saw a saw", "", "Don't stop me now, e-mail: x@y.org", "   ",
-                                               "unbelievably"};
+  const std::vector<std::string_view> texts = {
+      "I saw a saw", "", "Don't stop me now, e-mail: x@y.org", "   ", "unbelievably"};
   Result<std::vector<Tags>> batch = tagger->TagBatch(texts);
   ASSERT_TRUE(batch.ok()) << batch.status().ToString();
   ASSERT_EQ(batch->size(), texts.size());
@@ -104,14 +117,16 @@ TEST(Tagger, TakesTheFirstPieceOfAWord) {
   ASSERT_EQ(tags->words.size(), words.size());
   for (size_t i = 0; i < words.size(); ++i) {
     const std::span<const float> logits = output->logits.subspan(first[i] * 5, 5);
-    const size_t best = static_cast<size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+    const size_t best =
+        static_cast<size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
     double sum = 0;
     for (float logit : logits) sum += std::exp(static_cast<double>(logit) - logits[best]);
     EXPECT_EQ(tags->words[i].label, "L" + std::to_string(best));
     EXPECT_NEAR(tags->words[i].score, 1 / sum, 1e-6);
   }
   // The shapes matter: the same words in other letters are other input.
-  Result<Tags> lower = tagger->TagWords(std::vector<std::string_view>{"unbelievably", "usa", "saw", "iphone", "x"});
+  Result<Tags> lower =
+      tagger->TagWords(std::vector<std::string_view>{"unbelievably", "usa", "saw", "iphone", "x"});
   ASSERT_TRUE(lower.ok());
   EXPECT_NE(lower->words[2].score, tags->words[2].score);
 }
@@ -122,7 +137,8 @@ TEST(Tagger, WindowsLoseNoWordAndKeepContext) {
   ASSERT_TRUE(tagger.ok());
   for (const size_t count : {61u, 62u, 63u, 200u, 1000u}) {
     std::vector<std::string> strings;
-    for (size_t i = 0; i < count; ++i) strings.push_back(std::string(1, static_cast<char>('a' + i % 26)));
+    for (size_t i = 0; i < count; ++i)
+      strings.push_back(std::string(1, static_cast<char>('a' + i % 26)));
     const std::vector<std::string_view> words(strings.begin(), strings.end());
     Result<Tags> tags = tagger->TagWords(words);
     ASSERT_TRUE(tags.ok()) << tags.status().ToString();
@@ -173,7 +189,8 @@ TEST(Tagger, SmallMaxLength) {
     Result<Tagger> refused = Tagger::Create(model, options);
     ASSERT_FALSE(refused.ok()) << bad;
     EXPECT_EQ(refused.status().code(), ErrorCode::kInvalidArgument);
-    EXPECT_NE(refused.status().what().find("3 to 64"), std::string::npos) << refused.status().what();
+    EXPECT_NE(refused.status().what().find("3 to 64"), std::string::npos)
+        << refused.status().what();
   }
 }
 
@@ -238,7 +255,8 @@ TEST(Embedder, ManyTextsInSmallRuns) {
   ASSERT_TRUE(a.ok() && b.ok()) << a.status().ToString();
   EXPECT_EQ(a->dimensions(), 32);
   std::vector<std::string> strings;
-  for (int i = 0; i < 50; ++i) strings.push_back(std::string(static_cast<size_t>(i % 20), 'x') + " y");
+  for (int i = 0; i < 50; ++i)
+    strings.push_back(std::string(static_cast<size_t>(i % 20), 'x') + " y");
   const std::vector<std::string_view> texts(strings.begin(), strings.end());
   Result<std::vector<Embedding>> in_small = a->EmbedBatch(texts);
   Result<std::vector<Embedding>> in_one = b->EmbedBatch(texts);

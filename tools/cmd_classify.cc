@@ -1,5 +1,4 @@
 // attend classify: a label and scores for every text, or pair of texts.
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "attend/text.h"
@@ -82,17 +81,17 @@ int RunClassify(const ClassifyOptions& options, const Program::Arguments& argume
 
 void AddClassify(Program* program) {
   auto options = std::make_shared<ClassifyOptions>();
-  CLI::App* command = program->Add(
-      "classify", "A label and scores for every text", "[TEXT...]", 0, -1,
-      [options](const Program::Arguments& arguments, Console* console) {
-        if (options->pair) options->texts.shape = LineShape::kPair;
-        options->texts.SetBatch(options->model.batch_tokens);
-        return RunClassify(*options, arguments, console);
-      });
-  AddModelOptions(command, &options->model);
-  AddLengthOptions(command, &options->model, /*with_truncate=*/true);
-  AddInputOption(command, &options->texts);
-  command->add_flag("--pair", options->pair, "Every line is two texts with a TAB between them");
+  Command command =
+      program->Add("classify", "A label and scores for every text", "[TEXT...]", 0, -1,
+                   [options](const Program::Arguments& arguments, Console* console) {
+                     if (options->pair) options->texts.shape = LineShape::kPair;
+                     options->texts.SetBatch(options->model.batch_tokens);
+                     return RunClassify(*options, arguments, console);
+                   });
+  AddModelOptions(&command, &options->model);
+  AddLengthOptions(&command, &options->model, /*with_truncate=*/true);
+  AddInputOption(&command, &options->texts);
+  command.Flag("--pair", &options->pair, "Every line is two texts with a TAB between them");
 }
 
 }  // namespace attend::tools

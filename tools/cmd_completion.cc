@@ -1,33 +1,10 @@
 // attend completion: what a shell needs to complete commands and options, made from the parser.
-#include <CLI/CLI.hpp>
-
 #include "tools/commands.h"
 
 namespace attend::tools {
 namespace {
 
-struct Entry {
-  std::string name;
-  std::string description;
-  std::vector<std::string> options;
-};
-
-std::vector<std::string> OptionsOf(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
-  }
-  return names;
-}
-
-std::vector<Entry> Commands(const CLI::App& app) {
-  std::vector<Entry> entries;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    entries.push_back({command->get_name(), command->get_description(), OptionsOf(*command)});
-  }
-  return entries;
-}
+using Entry = Program::Description;
 
 std::string Join(const std::vector<std::string>& words) {
   std::string text;
@@ -48,13 +25,14 @@ std::string Quoted(const std::string& text) {
   return quoted + "'";
 }
 
-std::string Bash(const std::vector<Entry>& commands, const CLI::App& app) {
+std::string Bash(const std::vector<Entry>& commands, const Entry& program) {
   std::string text =
       "# Completion of attend for bash: source <(attend completion bash)\n"
       "_attend() {\n"
       "  local word=\"${COMP_WORDS[COMP_CWORD]}\" options=\n"
       "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-      "    COMPREPLY=($(compgen -W '" + Names(commands) + " " + Join(OptionsOf(app)) +
+      "    COMPREPLY=($(compgen -W '" +
+      Names(commands) + " " + Join(program.options) +
       "' -- \"$word\"))\n"
       "    return\n"
       "  fi\n"
@@ -72,14 +50,15 @@ std::string Bash(const std::vector<Entry>& commands, const CLI::App& app) {
          "complete -o filenames -F _attend attend\n";
 }
 
-std::string Zsh(const std::vector<Entry>& commands, const CLI::App& app) {
+std::string Zsh(const std::vector<Entry>& commands, const Entry& program) {
   std::string text =
       "#compdef attend\n"
       "# Completion of attend for zsh: source <(attend completion zsh)\n"
       "_attend() {\n"
       "  local -a options\n"
       "  if (( CURRENT == 2 )); then\n"
-      "    compadd -- " + Names(commands) + " " + Join(OptionsOf(app)) +
+      "    compadd -- " +
+      Names(commands) + " " + Join(program.options) +
       "\n"
       "    return\n"
       "  fi\n"
@@ -113,11 +92,13 @@ std::string Fish(const std::vector<Entry>& commands) {
 }
 
 int RunCompletion(const Program& program, const std::string& shell, Console* console) {
-  const std::vector<Entry> commands = Commands(program.app());
+  std::vector<Entry> commands = program.Describe();
+  const Entry all = commands.front();
+  commands.erase(commands.begin());
   if (shell == "bash") {
-    console->out().Write(Bash(commands, program.app()));
+    console->out().Write(Bash(commands, all));
   } else if (shell == "zsh") {
-    console->out().Write(Zsh(commands, program.app()));
+    console->out().Write(Zsh(commands, all));
   } else if (shell == "fish") {
     console->out().Write(Fish(commands));
   } else {

@@ -1,5 +1,4 @@
 // attend convert: a Hugging Face folder becomes one .attend file.
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "tools/commands.h"
@@ -61,8 +60,10 @@ void PrintPlain(const ConvertReport& report, const ConvertOptions& options, Cons
     Line("not used", tensor.name + " (" + tensor.type + "): " + tensor.reason, console);
   }
   for (const std::string& note : report.notes) Line("note", note, console);
-  Line("wrote", options.output + " (" + std::to_string(report.num_tensors) + " tensors, " +
-                    std::to_string(report.num_parameters) + " parameters)", console);
+  Line("wrote",
+       options.output + " (" + std::to_string(report.num_tensors) + " tensors, " +
+           std::to_string(report.num_parameters) + " parameters)",
+       console);
 }
 
 int RunConvert(const ConvertCommand& command, const std::string& folder, Console* console) {
@@ -83,23 +84,16 @@ int RunConvert(const ConvertCommand& command, const std::string& folder, Console
 
 void AddConvert(Program* program) {
   auto options = std::make_shared<ConvertCommand>();
-  CLI::App* command = program->Add("convert", "A Hugging Face folder becomes one .attend file",
-                                   "FOLDER -o FILE", 1, 1,
-                                   [options](const Program::Arguments& arguments, Console* console) {
-                                     return RunConvert(*options, arguments[0], console);
-                                   });
-  command->add_option("-o,--output", options->output, "The file to write")
-      ->type_name("FILE")
-      ->required();
-  command->add_option("--precision", options->precision,
-                      "Arithmetic that the file asks for: f32, bf16 or int8")
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"f32", "bf16", "int8"}));
-  command->add_option("--weights", options->weights,
-                      "How weights are stored: keep (as in the folder), bf16, or int8 for a file a "
-                      "quarter as large")
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"keep", "bf16", "int8"}));
+  Command command =
+      program->Add("convert", "A Hugging Face folder becomes one .attend file", "FOLDER -o FILE", 1,
+                   1, [options](const Program::Arguments& arguments, Console* console) {
+                     return RunConvert(*options, arguments[0], console);
+                   });
+  command.Text("-o,--output", &options->output, "FILE", "The file to write", /*required=*/true);
+  command.Choice("--precision", &options->precision, "NAME", {"f32", "bf16", "int8"},
+                 "Arithmetic that the file asks for");
+  command.Choice("--weights", &options->weights, "NAME", {"keep", "bf16", "int8"},
+                 "How weights are stored: as in the folder, or smaller");
 }
 
 }  // namespace attend::tools

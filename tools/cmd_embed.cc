@@ -1,5 +1,4 @@
 // attend embed: a vector for every text.
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 
@@ -75,17 +74,15 @@ int RunEmbed(const EmbedOptions& options, const Program::Arguments& arguments, C
 
 void AddEmbed(Program* program) {
   auto options = std::make_shared<EmbedOptions>();
-  CLI::App* command = program->Add(
-      "embed", "A vector for every text", "[TEXT...]", 0, -1,
-      [options](const Program::Arguments& arguments, Console* console) {
-        options->texts.SetBatch(options->model.batch_tokens);
-        return RunEmbed(*options, arguments, console);
-      });
-  AddModelOptions(command, &options->model);
-  AddLengthOptions(command, &options->model, /*with_truncate=*/true);
-  AddInputOption(command, &options->texts);
-  command->add_option("-o,--output", options->output, "Write [B, D] f32 here instead")
-      ->type_name("FILE.npy");
+  Command command = program->Add("embed", "A vector for every text", "[TEXT...]", 0, -1,
+                                 [options](const Program::Arguments& arguments, Console* console) {
+                                   options->texts.SetBatch(options->model.batch_tokens);
+                                   return RunEmbed(*options, arguments, console);
+                                 });
+  AddModelOptions(&command, &options->model);
+  AddLengthOptions(&command, &options->model, /*with_truncate=*/true);
+  AddInputOption(&command, &options->texts);
+  command.Text("-o,--output", &options->output, "FILE.npy", "Write [B, D] f32 here instead");
 }
 
 }  // namespace attend::tools

@@ -1,5 +1,4 @@
 // attend info: this machine, and what attend makes of it.
-#include <CLI/CLI.hpp>
 #include <fstream>
 #include <memory>
 #include <vector>
@@ -101,12 +100,12 @@ int RunInfo(const ModelOptions& options, Console* console) {
 
 void AddInfo(Program* program) {
   auto options = std::make_shared<ModelOptions>();
-  CLI::App* command =
+  Command command =
       program->Add("info", "This machine: CPU, instruction sets, threads and why, libraries", "", 0,
                    0, [options](const Program::Arguments&, Console* console) {
                      return RunInfo(*options, console);
                    });
-  AddMachineOptions(command, options.get());
+  AddMachineOptions(&command, options.get());
 }
 
 }  // namespace attend::tools

@@ -1,5 +1,4 @@
 // attend inspect: what is in a file, before any weight is loaded.
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 
@@ -134,12 +133,12 @@ int RunInspect(const std::string& path, const InspectOptions& options, Console* 
 
 void AddInspect(Program* program) {
   auto options = std::make_shared<InspectOptions>();
-  CLI::App* command = program->Add("inspect", "What is in a file, before any weight is loaded",
-                                   "FILE", 1, 1,
-                                   [options](const Program::Arguments& arguments, Console* console) {
-                                     return RunInspect(arguments[0], *options, console);
-                                   });
-  command->add_flag("--tensors", options->tensors, "List every tensor (--json always does)");
+  Command command =
+      program->Add("inspect", "What is in a file, before any weight is loaded", "FILE", 1, 1,
+                   [options](const Program::Arguments& arguments, Console* console) {
+                     return RunInspect(arguments[0], *options, console);
+                   });
+  command.Flag("--tensors", &options->tensors, "List every tensor (--json always does)");
 }
 
 }  // namespace attend::tools

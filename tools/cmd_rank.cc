@@ -1,5 +1,4 @@
 // attend rank: texts by relevance to a query.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 
@@ -76,15 +75,15 @@ int RunRank(const RankOptions& options, const Program::Arguments& arguments, Con
 
 void AddRank(Program* program) {
   auto options = std::make_shared<RankOptions>();
-  CLI::App* command = program->Add(
-      "rank", "Texts by relevance to a query, best first", "QUERY [TEXT...]", 1, -1,
-      [options](const Program::Arguments& arguments, Console* console) {
-        options->texts.SetBatch(options->model.batch_tokens);
-        return RunRank(*options, arguments, console);
-      });
-  AddModelOptions(command, &options->model);
-  AddLengthOptions(command, &options->model, /*with_truncate=*/true);
-  AddInputOption(command, &options->texts);
+  Command command =
+      program->Add("rank", "Texts by relevance to a query, best first", "QUERY [TEXT...]", 1, -1,
+                   [options](const Program::Arguments& arguments, Console* console) {
+                     options->texts.SetBatch(options->model.batch_tokens);
+                     return RunRank(*options, arguments, console);
+                   });
+  AddModelOptions(&command, &options->model);
+  AddLengthOptions(&command, &options->model, /*with_truncate=*/true);
+  AddInputOption(&command, &options->texts);
 }
 
 }  // namespace attend::tools

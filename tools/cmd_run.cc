@@ -1,5 +1,4 @@
 // attend run: raw JSON Lines in and out, for other programs.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <sstream>
@@ -157,21 +156,16 @@ int RunRun(RunOptions options, const Program::Arguments& arguments, Console* con
 
 void AddRun(Program* program) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* command = program->Add(
-      "run", "Raw: JSON Lines of token ids or vectors in, JSON Lines out", "MODEL", 0, 1,
-      [options](const Program::Arguments& arguments, Console* console) {
-        return RunRun(*options, arguments, console);
-      });
-  AddModelOptions(command, &options->model);
-  command->add_option("--want", options->want,
-                      "What to print, with commas: hidden, pooled, logits; default: what the model "
-                      "is for")
-      ->type_name("NAMES")
-      ->delimiter(',')
-      ->expected(1)
-      ->check(CLI::IsMember({"hidden", "pooled", "logits"}));
-  command->add_option("--input", options->input, "One sequence [L, input_size] f32 (later)")
-      ->type_name("FILE.npy");
+  Command command =
+      program->Add("run", "Raw: JSON Lines of token ids or vectors in, JSON Lines out", "MODEL", 0,
+                   1, [options](const Program::Arguments& arguments, Console* console) {
+                     return RunRun(*options, arguments, console);
+                   });
+  AddModelOptions(&command, &options->model);
+  command.Choices("--want", &options->want, "NAMES", {"hidden", "pooled", "logits"},
+                  "What to print, with commas; default: what the model is for");
+  command.Text("--input", &options->input, "FILE.npy",
+               "One sequence [L, input_size] f32: not in this version");
 }
 
 }  // namespace attend::tools

@@ -1,5 +1,4 @@
 // attend tag: a label for every word.
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "attend/text.h"
@@ -93,19 +92,18 @@ int RunTag(const TagOptions& options, const Program::Arguments& arguments, Conso
 
 void AddTag(Program* program) {
   auto options = std::make_shared<TagOptions>();
-  CLI::App* command = program->Add(
-      "tag", "A label for every word", "[TEXT...]", 0, -1,
-      [options](const Program::Arguments& arguments, Console* console) {
-        if (options->words) options->texts.shape = LineShape::kWords;
-        options->texts.SetBatch(options->model.batch_tokens);
-        return RunTag(*options, arguments, console);
-      });
-  AddModelOptions(command, &options->model);
-  AddLengthOptions(command, &options->model, /*with_truncate=*/false);
-  AddOffsetOption(command, &options->model.offsets);
-  AddInputOption(command, &options->texts);
-  command->add_flag("--words", options->words,
-                    "Texts are cut into words already, by single spaces: exactly one label a word");
+  Command command = program->Add("tag", "A label for every word", "[TEXT...]", 0, -1,
+                                 [options](const Program::Arguments& arguments, Console* console) {
+                                   if (options->words) options->texts.shape = LineShape::kWords;
+                                   options->texts.SetBatch(options->model.batch_tokens);
+                                   return RunTag(*options, arguments, console);
+                                 });
+  AddModelOptions(&command, &options->model);
+  AddLengthOptions(&command, &options->model, /*with_truncate=*/false);
+  AddOffsetOption(&command, &options->model.offsets);
+  AddInputOption(&command, &options->texts);
+  command.Flag("--words", &options->words,
+               "Texts are cut into words already, by single spaces: exactly one label a word");
 }
 
 }  // namespace attend::tools

@@ -1,5 +1,4 @@
 // attend tokenize: ids, tokens and offsets.
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "attend/text.h"
@@ -77,9 +76,8 @@ int RunTokenize(const TokenizeOptions& options, const Program::Arguments& argume
     JsonWriter writer;
     std::vector<Encoding> encodings;
     for (const TextItem& item : items) {
-      Result<Encoding> encoding = options.pair
-                                      ? tokenizer->EncodePair(item.text, item.pair, encode)
-                                      : tokenizer->Encode(item.text, encode);
+      Result<Encoding> encoding = options.pair ? tokenizer->EncodePair(item.text, item.pair, encode)
+                                               : tokenizer->Encode(item.text, encode);
       if (!encoding.ok()) return encoding.status();
       encodings.push_back(*std::move(encoding));
     }
@@ -99,22 +97,18 @@ int RunTokenize(const TokenizeOptions& options, const Program::Arguments& argume
 
 void AddTokenize(Program* program) {
   auto options = std::make_shared<TokenizeOptions>();
-  CLI::App* command =
-      program->Add("tokenize", "Ids, tokens and offsets", "[TEXT...]", 0, -1,
-                   [options](const Program::Arguments& arguments, Console* console) {
-                     if (options->pair) options->texts.shape = LineShape::kPair;
-                     return RunTokenize(*options, arguments, console);
-                   });
-  command->add_option("-m,--model", options->model, "An .attend file or a tokenizer.json")
-      ->type_name("FILE");
-  AddInputOption(command, &options->texts);
-  AddOffsetOption(command, &options->offsets);
-  command->add_option("--max-length", options->max_length,
-                      "Cut to this many tokens, special ones included; default: never")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1 << 30));
-  command->add_flag("--no-special", options->no_special, "Without [CLS], [SEP] and the like");
-  command->add_flag("--pair", options->pair, "Every line is two texts with a TAB between them");
+  Command command = program->Add("tokenize", "Ids, tokens and offsets", "[TEXT...]", 0, -1,
+                                 [options](const Program::Arguments& arguments, Console* console) {
+                                   if (options->pair) options->texts.shape = LineShape::kPair;
+                                   return RunTokenize(*options, arguments, console);
+                                 });
+  command.Text("-m,--model", &options->model, "FILE", "An .attend file or a tokenizer.json");
+  AddInputOption(&command, &options->texts);
+  AddOffsetOption(&command, &options->offsets);
+  command.Int("--max-length", &options->max_length, 1, 1 << 30,
+              "Cut to this many tokens, special ones included; default: never");
+  command.Flag("--no-special", &options->no_special, "Without [CLS], [SEP] and the like");
+  command.Flag("--pair", &options->pair, "Every line is two texts with a TAB between them");
 }
 
 }  // namespace attend::tools

@@ -1,5 +1,4 @@
 // attend verify: is a file whole.
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstring>
 
@@ -28,10 +27,14 @@ bool AllFinite(std::span<const std::byte> bytes, Bits exponent_mask, size_t* bad
 
 bool IsFinite(const TensorView& tensor, size_t* bad) {
   switch (tensor.dtype) {
-    case DType::kF32: return AllFinite<uint32_t>(tensor.bytes, 0x7F800000u, bad);
-    case DType::kF16: return AllFinite<uint16_t>(tensor.bytes, uint16_t{0x7C00}, bad);
-    case DType::kBf16: return AllFinite<uint16_t>(tensor.bytes, uint16_t{0x7F80}, bad);
-    default: return true;
+    case DType::kF32:
+      return AllFinite<uint32_t>(tensor.bytes, 0x7F800000u, bad);
+    case DType::kF16:
+      return AllFinite<uint16_t>(tensor.bytes, uint16_t{0x7C00}, bad);
+    case DType::kBf16:
+      return AllFinite<uint16_t>(tensor.bytes, uint16_t{0x7F80}, bad);
+    default:
+      return true;
   }
 }
 

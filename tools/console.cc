@@ -19,7 +19,8 @@ bool IsSet(const char* variable) {
 bool ShowsColor(ColorMode mode, bool terminal) {
   if (mode != ColorMode::kAuto) return mode == ColorMode::kAlways;
   if (IsSet("NO_COLOR")) return false;
-  if (IsSet("CLICOLOR_FORCE") && std::string_view(std::getenv("CLICOLOR_FORCE")) != "0") return true;
+  if (IsSet("CLICOLOR_FORCE") && std::string_view(std::getenv("CLICOLOR_FORCE")) != "0")
+    return true;
   const char* term = std::getenv("TERM");
   return terminal && term != nullptr && std::string_view(term) != "dumb";
 }

@@ -19,8 +19,8 @@ class Console {
  public:
   Console();
 
-  bool json = false;                     // --json
-  ColorMode color = ColorMode::kAuto;    // --color
+  bool json = false;                   // --json
+  ColorMode color = ColorMode::kAuto;  // --color
 
   OutputStream& out() { return out_; }
 

@@ -10,11 +10,11 @@ enum ExitCode : int {
   kExitOk = 0,
   kExitInternal = 1,
   kExitUsage = 2,
-  kExitInvalid = 3,      // an invalid or unsupported model or input
+  kExitInvalid = 3,  // an invalid or unsupported model or input
   kExitIo = 4,
-  kExitLimit = 5,        // a limit, or memory
-  kExitNo = 6,           // `verify` or a comparison says no
-  kExitIsa = 7,          // this CPU lacks the instruction set asked for
+  kExitLimit = 5,  // a limit, or memory
+  kExitNo = 6,     // `verify` or a comparison says no
+  kExitIsa = 7,    // this CPU lacks the instruction set asked for
   kExitDeadline = 8,
   kExitInterrupted = 130,
 };

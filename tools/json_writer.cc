@@ -18,10 +18,17 @@ void AppendNumber(T value, std::string* out) {
 void AppendControl(uint32_t c, std::string* out) {
   constexpr char kDigits[] = "0123456789abcdef";
   switch (c) {
-    case '\n': *out += "\\n"; return;
-    case '\r': *out += "\\r"; return;
-    case '\t': *out += "\\t"; return;
-    default: break;
+    case '\n':
+      *out += "\\n";
+      return;
+    case '\r':
+      *out += "\\r";
+      return;
+    case '\t':
+      *out += "\\t";
+      return;
+    default:
+      break;
   }
   *out += "\\u00";
   *out += kDigits[c >> 4];

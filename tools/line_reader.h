@@ -33,8 +33,8 @@ class LineReader {
 
   int fd_;
   std::string buffer_;
-  size_t begin_ = 0;      // of what was not returned yet
-  size_t searched_ = 0;   // no line end in [begin_, searched_)
+  size_t begin_ = 0;     // of what was not returned yet
+  size_t searched_ = 0;  // no line end in [begin_, searched_)
   bool ended_ = false;
   Status status_;
   size_t line_number_ = 0;

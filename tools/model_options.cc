@@ -1,6 +1,5 @@
 #include "tools/model_options.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "tools/find_model.h"
@@ -20,44 +19,34 @@ Precision PrecisionOf(const std::string& name) {
 
 }  // namespace
 
-void AddMachineOptions(CLI::App* command, ModelOptions* options) {
-  command->add_option("--threads", options->threads,
-                      "Threads; 0, the default: what affinity and the cgroup quota allow")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1024));
-  command->add_option("--isa", options->isa,
-                      "The best instruction set to use: sse4, avx2, avx512, avx512_vnni, "
-                      "avx512_bf16 or amx")
-      ->type_name("NAME");
+void AddMachineOptions(Command* command, ModelOptions* options) {
+  command->Int("--threads", &options->threads, 0, 1024,
+               "Threads; 0, the default: what affinity and the cgroup quota allow");
+  command->Text("--isa", &options->isa, "NAME",
+                "The best instruction set to use: sse4, avx2, avx512, avx512_vnni, avx512_bf16 or "
+                "amx");
 }
 
-void AddModelOptions(CLI::App* command, ModelOptions* options) {
-  command->add_option("-m,--model", options->model, "An .attend file")->type_name("FILE");
-  command->add_option("--precision", options->precision,
-                      "Arithmetic of the linear layers: f32, bf16 or int8; default: what the file "
-                      "says")
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"f32", "bf16", "int8"}));
+void AddModelOptions(Command* command, ModelOptions* options) {
+  command->Text("-m,--model", &options->model, "FILE", "An .attend file");
+  command->Choice("--precision", &options->precision, "NAME", {"f32", "bf16", "int8"},
+                  "Arithmetic of the linear layers; default: what the file says");
   AddMachineOptions(command, options);
-  command->add_option("--batch-tokens", options->batch_tokens, "Tokens of one run (8192)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1 << 20));
+  command->Int("--batch-tokens", &options->batch_tokens, 1, 1 << 20,
+               "Tokens of one run; default: 8192");
 }
 
-void AddLengthOptions(CLI::App* command, ModelOptions* options, bool with_truncate) {
-  command->add_option("--max-length", options->max_length,
-                      "Tokens of one text, special ones included; default: what the model takes")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1 << 20));
+void AddLengthOptions(Command* command, ModelOptions* options, bool with_truncate) {
+  command->Int("--max-length", &options->max_length, 1, 1 << 20,
+               "Tokens of one text, special ones included; default: what the model takes");
   if (!with_truncate) return;
-  command->add_flag("--truncate", options->truncate,
-                    "Cut texts that are too long instead of giving an error");
+  command->Flag("--truncate", &options->truncate,
+                "Cut texts that are too long instead of giving an error");
 }
 
-void AddOffsetOption(CLI::App* command, std::string* offsets) {
-  command->add_option("--offsets", *offsets, "What begin and end count: bytes, codepoints or utf16")
-      ->type_name("UNIT")
-      ->check(CLI::IsMember({"bytes", "codepoints", "utf16"}));
+void AddOffsetOption(Command* command, std::string* offsets) {
+  command->Choice("--offsets", offsets, "UNIT", {"bytes", "codepoints", "utf16"},
+                  "What begin and end count");
 }
 
 OffsetUnit OffsetUnitOf(const std::string& name) {
@@ -69,11 +58,14 @@ int ApplyIsa(const ModelOptions& options, Console* console) {
   if (options.isa.empty()) return kExitOk;
   const Status status = LimitIsa(options.isa);
   switch (status.code()) {
-    case ErrorCode::kOk: return kExitOk;
+    case ErrorCode::kOk:
+      return kExitOk;
     case ErrorCode::kInvalidArgument:
       return console->FailUsage(status.what(), "--isa", status.hint());
-    case ErrorCode::kUnsupported: return console->Fail(status, kExitIsa);
-    default: return console->Fail(status);
+    case ErrorCode::kUnsupported:
+      return console->Fail(status, kExitIsa);
+    default:
+      return console->Fail(status);
   }
 }
 

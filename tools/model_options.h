@@ -7,37 +7,35 @@
 
 #include "attend/attend.h"
 #include "attend/text.h"
+#include "tools/command.h"
 #include "tools/console.h"
-
-namespace CLI {
-class App;
-}
 
 namespace attend::tools {
 
 struct ModelOptions {
-  std::string model;          // empty: the one shipped for the task
-  std::string precision;      // empty: what the file says
-  std::string isa;            // empty: the best there is
-  int32_t threads = 0;        // 0: what affinity and quota allow
-  int32_t max_length = 0;     // 0: what the model takes
+  std::string model;       // empty: the one shipped for the task
+  std::string precision;   // empty: what the file says
+  std::string isa;         // empty: the best there is
+  int32_t threads = 0;     // 0: what affinity and quota allow
+  int32_t max_length = 0;  // 0: what the model takes
   int32_t batch_tokens = 8192;
   bool truncate = false;
   std::string offsets = "bytes";
 };
 
 // -m, --precision, --isa, --threads, --batch-tokens.
-void AddModelOptions(CLI::App* command, ModelOptions* options);
+void AddModelOptions(Command* command, ModelOptions* options);
 // --max-length and --truncate.
-void AddLengthOptions(CLI::App* command, ModelOptions* options, bool with_truncate);
+void AddLengthOptions(Command* command, ModelOptions* options, bool with_truncate);
 // --offsets.
-void AddOffsetOption(CLI::App* command, std::string* offsets);
+void AddOffsetOption(Command* command, std::string* offsets);
 // --isa and --threads alone.
-void AddMachineOptions(CLI::App* command, ModelOptions* options);
+void AddMachineOptions(Command* command, ModelOptions* options);
 
 OffsetUnit OffsetUnitOf(const std::string& name);
 
-// Limits the instruction set if one was asked for. Reports an error and returns its exit code, or 0.
+// Limits the instruction set if one was asked for. Reports an error and returns its exit code, or
+// 0.
 int ApplyIsa(const ModelOptions& options, Console* console);
 
 // Loads the model: the one that was named, else the shipped one of that name (empty: none is

@@ -56,7 +56,8 @@ std::string Printable(std::string_view text) {
     const Utf8Char c = DecodeUtf8(text.substr(i));
     const bool control = c.code_point < 0x20 || (c.code_point >= 0x7F && c.code_point < 0xA0);
     if (!c.valid || control) {
-      for (size_t j = 0; j < c.size; ++j) AppendEscaped(static_cast<unsigned char>(text[i + j]), &out);
+      for (size_t j = 0; j < c.size; ++j)
+        AppendEscaped(static_cast<unsigned char>(text[i + j]), &out);
     } else {
       out += text.substr(i, c.size);
     }

@@ -77,9 +77,9 @@ Program::Program() : app_(std::make_unique<CLI::App>("Runs self-attention models
 
 Program::~Program() = default;
 
-CLI::App* Program::Add(const std::string& name, const std::string& description,
-                       const std::string& positionals, int min_arguments, int max_arguments,
-                       Run run) {
+Command Program::Add(const std::string& name, const std::string& description,
+                     const std::string& positionals, int min_arguments, int max_arguments,
+                     Run run) {
   CLI::App* command = app_->add_subcommand(name, description);
   command->allow_extras();
   command->add_flag("--json", console_.json, "Results, and errors, as JSON");
@@ -88,7 +88,15 @@ CLI::App* Program::Add(const std::string& name, const std::string& description,
       ->check(CLI::IsMember({"auto", "always", "never"}));
   std::static_pointer_cast<HelpFormatter>(app_->get_formatter())->positionals[name] = positionals;
   commands_[name] = {command, min_arguments, max_arguments, std::move(run)};
-  return command;
+  return Command(command);
+}
+
+std::vector<Program::Description> Program::Describe() const {
+  std::vector<Description> all = {{app_->get_name(), app_->get_description(), OptionNames(*app_)}};
+  for (const auto& [name, entry] : commands_) {
+    all.push_back({name, entry.app->get_description(), OptionNames(*entry.app)});
+  }
+  return all;
 }
 
 int Program::Unknown(const std::string& word) {
@@ -102,7 +110,7 @@ int Program::Unknown(const std::string& word) {
 }
 
 int Program::RunCommand(const std::string& name, Arguments arguments, Arguments verbatim) {
-  const Command& command = commands_.at(name);
+  const Entry& command = commands_.at(name);
   for (const std::string& argument : arguments) {
     if (!LooksLikeOption(argument)) continue;
     const std::string option = argument.substr(0, argument.find('='));
@@ -119,8 +127,8 @@ int Program::RunCommand(const std::string& name, Arguments arguments, Arguments 
   }
   if (command.max_arguments >= 0 && count > command.max_arguments) {
     return console_.FailUsage(
-        "unexpected argument '" + arguments[static_cast<size_t>(command.max_arguments)] + "'",
-        name, HelpHint(name));
+        "unexpected argument '" + arguments[static_cast<size_t>(command.max_arguments)] + "'", name,
+        HelpHint(name));
   }
   return command.run(arguments, &console_);
 }
@@ -166,8 +174,8 @@ int Program::Main(int argc, const char* const* argv) {
     const std::string name = chosen.empty() ? "" : chosen.front()->get_name();
     return console_.FailUsage(error.what(), name, HelpHint(name));
   } catch (const std::bad_alloc&) {
-    return console_.Fail(Status(ErrorCode::kCapacity, "out of memory", "",
-                                "try a smaller --batch-tokens"));
+    return console_.Fail(
+        Status(ErrorCode::kCapacity, "out of memory", "", "try a smaller --batch-tokens"));
   } catch (const std::exception& error) {
     return console_.Fail(Status(ErrorCode::kInternal, error.what(), "attend"));
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/command.h"
 #include "tools/console.h"
 
 namespace CLI {
@@ -28,16 +29,22 @@ class Program {
   // Adds a subcommand. `positionals` is shown in its usage line ("[TEXT...]"), and at least
   // `min_arguments` and at most `max_arguments` (-1: any number) are taken. The result takes its
   // options; --json and --color are there already.
-  CLI::App* Add(const std::string& name, const std::string& description,
-                const std::string& positionals, int min_arguments, int max_arguments, Run run);
+  Command Add(const std::string& name, const std::string& description,
+              const std::string& positionals, int min_arguments, int max_arguments, Run run);
 
   // Everything from the command line to the exit code.
   int Main(int argc, const char* const* argv);
 
-  const CLI::App& app() const { return *app_; }
+  // The program itself, then its commands, with all their options.
+  struct Description {
+    std::string name;
+    std::string description;
+    std::vector<std::string> options;  // "--json", "-m", ...
+  };
+  std::vector<Description> Describe() const;
 
  private:
-  struct Command {
+  struct Entry {
     CLI::App* app;
     int min_arguments;
     int max_arguments;
@@ -48,7 +55,7 @@ class Program {
   int Unknown(const std::string& word);
 
   std::unique_ptr<CLI::App> app_;
-  std::map<std::string, Command> commands_;
+  std::map<std::string, Entry> commands_;
   Console console_;
   std::string color_ = "auto";
 };

@@ -38,7 +38,9 @@ Status TakeInt(const json& value, const std::string& where, const std::string& k
 Status TakeInts(const json& object, const char* key, const std::string& where,
                 std::vector<int32_t>* out) {
   const json& list = object.at(key);
-  if (!list.is_array()) return Wrong(where, key, std::string("found ") + list.type_name() + "; expected a list of integers");
+  if (!list.is_array())
+    return Wrong(where, key,
+                 std::string("found ") + list.type_name() + "; expected a list of integers");
   out->resize(list.size());
   for (size_t i = 0; i < list.size(); ++i) {
     ATTEND_RETURN_IF_ERROR(TakeInt(list[i], where, At(key, i), &(*out)[i]));
@@ -48,7 +50,8 @@ Status TakeInts(const json& object, const char* key, const std::string& where,
 
 Status TakeRows(const json& list, size_t width, RawItem* item) {
   if (!list.is_array()) {
-    return Wrong(item->where, "input", std::string("found ") + list.type_name() + "; expected a list of vectors");
+    return Wrong(item->where, "input",
+                 std::string("found ") + list.type_name() + "; expected a list of vectors");
   }
   item->length = list.size();
   item->rows.reserve(list.size() * width);
@@ -74,7 +77,8 @@ Status TakeRows(const json& list, size_t width, RawItem* item) {
 Status TakeEdges(const json& list, RawItem* item) {
   item->has_edges = true;
   if (!list.is_array()) {
-    return Wrong(item->where, "edges", std::string("found ") + list.type_name() + "; expected a list of pairs");
+    return Wrong(item->where, "edges",
+                 std::string("found ") + list.type_name() + "; expected a list of pairs");
   }
   for (size_t k = 0; k < list.size(); ++k) {
     const std::string key = At("edges", k);
@@ -157,8 +161,7 @@ Status RawSource::NextBatch(std::vector<RawItem>* items) {
     }
     tokens += item.length;
     // Items of one batch are alike in having edges, as the batch has them for all or for none.
-    if (!items->empty() &&
-        (tokens > max_tokens_ || item.has_edges != items->front().has_edges)) {
+    if (!items->empty() && (tokens > max_tokens_ || item.has_edges != items->front().has_edges)) {
       held_ = std::move(item);
       has_held_ = true;
       break;

@@ -8,8 +8,8 @@
 
 namespace attend::tools {
 
-// The known word with the fewest edits (insert, delete, replace, swap neighbours) from `word`, or ""
-// if none is near.
+// The known word with the fewest edits (insert, delete, replace, swap neighbours) from `word`, or
+// "" if none is near.
 std::string Nearest(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace attend::tools

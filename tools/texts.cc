@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -24,8 +23,8 @@ Status TakeString(const json& object, const char* key, const std::string& where,
   *found = it != object.end();
   if (!*found) return {};
   if (!it->is_string()) {
-    return WrongLine(where, std::string("\"") + key + "\" is " + it->type_name() +
-                                "; expected a string");
+    return WrongLine(where,
+                     std::string("\"") + key + "\" is " + it->type_name() + "; expected a string");
   }
   *out = it->get<std::string>();
   return {};
@@ -77,14 +76,9 @@ Status ParseObject(const std::string& line, LineShape shape, TextItem* item) {
 
 }  // namespace
 
-void AddInputOption(CLI::App* command, TextOptions* options) {
-  command->add_option_function<std::string>(
-             "--input",
-             [options](const std::string& format) { options->json = format == "json"; },
-             "Lines of standard input are texts, or objects {\"text\", \"pair\", \"words\"}: lines or "
-             "json")
-      ->type_name("FORMAT")
-      ->check(CLI::IsMember({"lines", "json"}));
+void AddInputOption(Command* command, TextOptions* options) {
+  command->Choice("--input", &options->input, "FORMAT", {"lines", "json"},
+                  "Lines of standard input are texts, or objects {\"text\", \"pair\", \"words\"}");
 }
 
 TextSource::TextSource(std::vector<std::string> arguments, const TextOptions& options)
@@ -94,7 +88,7 @@ TextSource::TextSource(std::vector<std::string> arguments, const TextOptions& op
       reader_(STDIN_FILENO) {}
 
 Status TextSource::Parse(std::string line, TextItem* item) const {
-  if (options_.json && streaming_) return ParseObject(line, options_.shape, item);
+  if (options_.input == "json" && streaming_) return ParseObject(line, options_.shape, item);
   if (options_.shape == LineShape::kWords) {
     CutAtSpaces(line, item);
   } else if (options_.shape == LineShape::kPair) {

@@ -8,11 +8,8 @@
 #include <vector>
 
 #include "attend/status.h"
+#include "tools/command.h"
 #include "tools/line_reader.h"
-
-namespace CLI {
-class App;
-}
 
 namespace attend::tools {
 
@@ -33,7 +30,7 @@ struct TextItem {
 
 struct TextOptions {
   LineShape shape = LineShape::kText;
-  bool json = false;            // --input json
+  std::string input = "lines";  // --input: "lines" or "json"
   size_t max_items = 512;       // of one batch
   size_t max_bytes = 32 << 10;  // of one batch, if it has more than one text
 
@@ -42,7 +39,7 @@ struct TextOptions {
 };
 
 // --input json.
-void AddInputOption(CLI::App* command, TextOptions* options);
+void AddInputOption(Command* command, TextOptions* options);
 
 class TextSource {
  public:

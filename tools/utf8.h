@@ -10,7 +10,7 @@ namespace attend::tools {
 
 struct Utf8Char {
   uint32_t code_point = 0xFFFD;
-  size_t size = 1;     // bytes; 1 where invalid
+  size_t size = 1;  // bytes; 1 where invalid
   bool valid = false;
 };
 

@@ -32,10 +32,14 @@ LetterCase LetterCaseOf(char32_t c) {
   if (run == std::end(kRuns) || c < run->first) return LetterCase::kNone;
   const bool even = (c - run->first) % 2 == 0;
   switch (run->kind) {
-    case kUpper: return LetterCase::kUpper;
-    case kLower: return LetterCase::kLower;
-    case kTurnUpper: return even ? LetterCase::kUpper : LetterCase::kLower;
-    case kTurnLower: return even ? LetterCase::kLower : LetterCase::kUpper;
+    case kUpper:
+      return LetterCase::kUpper;
+    case kLower:
+      return LetterCase::kLower;
+    case kTurnUpper:
+      return even ? LetterCase::kUpper : LetterCase::kLower;
+    case kTurnLower:
+      return even ? LetterCase::kLower : LetterCase::kUpper;
   }
   return LetterCase::kNone;
 }

@@ -38,8 +38,8 @@ int main() {
     while (CaseOf(turn + 1) != 0 && CaseOf(turn + 1) != CaseOf(turn)) ++turn;
     const bool in_turn = turn - c >= 3;
     const int last = in_turn ? turn : same;
-    const char* name = in_turn ? (kind == 'U' ? "kTurnUpper" : "kTurnLower")
-                               : (kind == 'U' ? "kUpper" : "kLower");
+    const char* name =
+        in_turn ? (kind == 'U' ? "kTurnUpper" : "kTurnLower") : (kind == 'U' ? "kUpper" : "kLower");
     char text[64];
     const int length = std::snprintf(text, sizeof text, "{0x%X, 0x%X, %s},", c, last, name);
     if (column + length + 1 > 100) {
