@@ -165,6 +165,7 @@ int Program::Main(int argc, const char* const* argv) {
   } catch (const CLI::CallForHelp&) {
     const std::vector<CLI::App*> chosen = app_->get_subcommands();
     console_.out().Write(chosen.empty() ? app_->help() : chosen.front()->help());
+    console_.out().Write("\n");
     return console_.Finish();
   } catch (const CLI::CallForVersion& version) {
     console_.out().Write(version.what());
