@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,10 +34,18 @@ inline ModelConfig EncoderConfig(int64_t width, int64_t layers, int64_t heads, i
   return config;
 }
 
-// The bytes of a file with every tensor of the config, weights spread so that all parts matter.
-inline Result<std::vector<std::byte>> RandomModelBytes(const ModelConfig& config, uint32_t seed) {
+// The bytes of a file with every tensor of the config, weights spread so that all parts matter, and
+// the serialised `tokenizer` if there is one.
+inline Result<std::vector<std::byte>> RandomModelBytes(const ModelConfig& config, uint32_t seed,
+                                                       std::span<const std::byte> tokenizer = {}) {
   FileWriter writer;
   WriteConfig(config, &writer);
+  if (!tokenizer.empty()) {
+    writer.AddTensor("tokenizer", DType::kU8, {tokenizer.size()}, [=](std::span<std::byte> out) {
+      std::memcpy(out.data(), tokenizer.data(), out.size());
+      return Status();
+    });
+  }
   for (const TensorSpec& spec : ExpectedTensors(config)) {
     uint64_t elements = 1;
     for (const uint64_t dim : spec.shape) elements *= dim;
@@ -59,8 +68,9 @@ inline Result<std::vector<std::byte>> RandomModelBytes(const ModelConfig& config
   return writer.WriteToBytes();
 }
 
-inline Result<Model> RandomModel(const ModelConfig& config, uint32_t seed) {
-  Result<std::vector<std::byte>> bytes = RandomModelBytes(config, seed);
+inline Result<Model> RandomModel(const ModelConfig& config, uint32_t seed,
+                                 std::span<const std::byte> tokenizer = {}) {
+  Result<std::vector<std::byte>> bytes = RandomModelBytes(config, seed, tokenizer);
   if (!bytes.ok()) return bytes.status();
   return Model::FromBytes(*bytes);
 }

@@ -129,7 +129,8 @@ class ATTEND_EXPORT Tagger {
   // Errors: kInvalidArgument (invalid UTF-8).
   Result<Tags> Tag(std::string_view text);
   Result<std::vector<Tags>> TagBatch(std::span<const std::string_view> texts);
-  // The words are given: exactly one label a word, in order.
+  // The words are given: exactly one label a word, in order, empty words included. Ranges count in
+  // the words joined by single spaces.
   Result<Tags> TagWords(std::span<const std::string_view> words);
   Result<std::vector<Tags>> TagWordsBatch(std::span<const std::vector<std::string_view>> texts);
 
@@ -203,6 +204,7 @@ class ATTEND_EXPORT Embedder {
 struct Ranked {
   size_t index = 0;  // into the texts
   float score = 0;
+  bool truncated = false;  // the text, or the query, was cut
 };
 
 // Texts by relevance to a query, best first: the logit of a cross-encoder with one label if the

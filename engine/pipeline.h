@@ -1,0 +1,100 @@
+// What the pipelines of text.h share: encoded sequences are put end to end, cut into runs that the
+// Session takes, and every sequence's own part of the output is handed to the pipeline.
+#ifndef ATTEND_ENGINE_PIPELINE_H_
+#define ATTEND_ENGINE_PIPELINE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attend/attend.h"
+#include "attend/status.h"
+#include "attend/text.h"
+
+namespace attend {
+
+// Sequences of token ids, end to end.
+class SequenceList {
+ public:
+  void Add(std::span<const int32_t> ids, std::span<const int32_t> type_ids);
+
+  size_t size() const { return offsets_.size() - 1; }
+  size_t length(size_t sequence) const { return offsets_[sequence + 1] - offsets_[sequence]; }
+  std::span<const int32_t> ids(size_t first, size_t last) const { return Part(ids_, first, last); }
+  std::span<const int32_t> type_ids(size_t first, size_t last) const {
+    return Part(type_ids_, first, last);
+  }
+
+ private:
+  std::span<const int32_t> Part(const std::vector<int32_t>& values, size_t first,
+                                size_t last) const {
+    return std::span(values).subspan(offsets_[first], offsets_[last] - offsets_[first]);
+  }
+
+  std::vector<int32_t> ids_;
+  std::vector<int32_t> type_ids_;
+  std::vector<size_t> offsets_ = {0};  // of all sequences; a run's own begin at 0 again
+};
+
+// A model with its tokenizer and one Session: what every pipeline stands on.
+class PipelineRunner {
+ public:
+  // `pipeline` names the caller in messages ("a tagger").
+  // Errors: as Session::Create; kUnsupported (the model has no tokenizer, or is of another task
+  // than `task`: says what it is for); kInvalidArgument (max_length out of range).
+  static Result<PipelineRunner> Create(const Model& model, const PipelineOptions& options,
+                                       Task task, std::string_view pipeline);
+
+  // Encodes `text`, or the pair `text`, `*pair`, as the options say; *truncated tells whether it
+  // was cut. Errors: kInvalidArgument (invalid UTF-8); kCapacity (too long, and truncate is off).
+  Status Encode(std::string_view text, const std::string_view* pair, SequenceList* list,
+                bool* truncated);
+
+  // Called with the number of a sequence and what was computed for it alone: hidden [L, D],
+  // pooled [D'], logits [L, C] or [C].
+  using Sink = std::function<void(size_t sequence, const Output& output)>;
+
+  // Runs all sequences, as many at a time as the Session takes, in order.
+  // Errors: as Session::Run.
+  Status Run(const SequenceList& list, const Sink& sink);
+
+  const Model& model() const { return model_; }
+  const Tokenizer& tokenizer() const { return tokenizer_; }
+  // The longest sequence in tokens, special ones included.
+  int32_t max_length() const { return max_length_; }
+
+ private:
+  PipelineRunner(Model model, Tokenizer tokenizer, Session session, const PipelineOptions& options,
+                 int32_t max_length);
+
+  Status RunRange(const SequenceList& list, size_t first, size_t last, const Sink& sink);
+
+  Model model_;
+  Tokenizer tokenizer_;
+  Session session_;
+  PipelineOptions options_;
+  int32_t max_length_;
+  Encoding encoding_;             // reused
+  std::vector<int32_t> offsets_;  // of one run, reused
+};
+
+// The label with the largest logit and its softmax probability.
+struct Best {
+  size_t index = 0;
+  float probability = 0;
+};
+Best BestLabel(std::span<const float> logits);
+
+// Softmax of `logits`; of a single logit, its sigmoid.
+std::vector<float> Probabilities(std::span<const float> logits);
+
+// `status` with "texts[index]" in front of its place if there are several texts.
+Status AtText(const Status& status, size_t index, size_t count);
+
+}  // namespace attend
+
+#endif  // ATTEND_ENGINE_PIPELINE_H_

@@ -1,0 +1,83 @@
+// Classifier: n -> 1, a label for every text or pair of texts.
+#include <algorithm>
+#include <utility>
+
+#include "attend/text.h"
+#include "engine/pipeline.h"
+
+namespace attend {
+
+struct Classifier::Impl {
+  PipelineRunner runner;
+
+  Result<std::vector<Classification>> Run(std::span<const std::string_view> texts,
+                                          const std::string_view* pairs);
+};
+
+Result<std::vector<Classification>> Classifier::Impl::Run(std::span<const std::string_view> texts,
+                                                          const std::string_view* pairs) {
+  std::vector<Classification> results(texts.size());
+  SequenceList list;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const std::string_view* pair = pairs == nullptr ? nullptr : pairs + i;
+    Status status = runner.Encode(texts[i], pair, &list, &results[i].truncated);
+    if (!status.ok()) return AtText(status, i, texts.size());
+  }
+  const std::vector<std::string>& labels = runner.model().info().labels;
+  ATTEND_RETURN_IF_ERROR(runner.Run(list, [&](size_t i, const Output& output) {
+    results[i].scores = Probabilities(output.logits);
+    results[i].label = labels[BestLabel(output.logits).index];
+  }));
+  return results;
+}
+
+Classifier::Classifier(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Classifier::Classifier(Classifier&&) noexcept = default;
+Classifier& Classifier::operator=(Classifier&&) noexcept = default;
+Classifier::~Classifier() = default;
+
+Result<Classifier> Classifier::Load(const std::string& path, const PipelineOptions& options) {
+  Result<Model> model = Model::Load(path);
+  if (!model.ok()) return model.status();
+  return Create(*model, options);
+}
+
+Result<Classifier> Classifier::Create(const Model& model, const PipelineOptions& options) {
+  Result<PipelineRunner> runner =
+      PipelineRunner::Create(model, options, Task::kSequence, "a classifier");
+  if (!runner.ok()) return runner.status();
+  return Classifier(std::make_unique<Impl>(Impl{*std::move(runner)}));
+}
+
+Result<Classification> Classifier::Classify(std::string_view text) {
+  Result<std::vector<Classification>> results = impl_->Run(std::span(&text, 1), nullptr);
+  if (!results.ok()) return results.status();
+  return std::move(results->front());
+}
+
+Result<Classification> Classifier::ClassifyPair(std::string_view text, std::string_view pair) {
+  Result<std::vector<Classification>> results = impl_->Run(std::span(&text, 1), &pair);
+  if (!results.ok()) return results.status();
+  return std::move(results->front());
+}
+
+Result<std::vector<Classification>> Classifier::ClassifyBatch(
+    std::span<const std::string_view> texts) {
+  return impl_->Run(texts, nullptr);
+}
+
+Result<std::vector<Classification>> Classifier::ClassifyPairBatch(
+    std::span<const std::string_view> texts, std::span<const std::string_view> pairs) {
+  if (texts.size() != pairs.size()) {
+    return Status(ErrorCode::kInvalidArgument,
+                  "there are " + std::to_string(texts.size()) + " texts and " +
+                      std::to_string(pairs.size()) + " second texts; expected as many",
+                  "pairs");
+  }
+  return impl_->Run(texts, pairs.data());
+}
+
+std::span<const std::string> Classifier::labels() const { return model().info().labels; }
+const Model& Classifier::model() const { return impl_->runner.model(); }
+
+}  // namespace attend

@@ -1,0 +1,59 @@
+// Embedder: a vector for every text.
+#include <utility>
+
+#include "attend/text.h"
+#include "engine/model.h"
+#include "engine/pipeline.h"
+
+namespace attend {
+
+struct Embedder::Impl {
+  PipelineRunner runner;
+};
+
+Embedder::Embedder(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Embedder::Embedder(Embedder&&) noexcept = default;
+Embedder& Embedder::operator=(Embedder&&) noexcept = default;
+Embedder::~Embedder() = default;
+
+Result<Embedder> Embedder::Load(const std::string& path, const PipelineOptions& options) {
+  Result<Model> model = Model::Load(path);
+  if (!model.ok()) return model.status();
+  return Create(*model, options);
+}
+
+Result<Embedder> Embedder::Create(const Model& model, const PipelineOptions& options) {
+  Result<PipelineRunner> runner =
+      PipelineRunner::Create(model, options, Task::kEmbedding, "an embedder");
+  if (!runner.ok()) return runner.status();
+  return Embedder(std::make_unique<Impl>(Impl{*std::move(runner)}));
+}
+
+Result<Embedding> Embedder::Embed(std::string_view text) {
+  Result<std::vector<Embedding>> results = EmbedBatch(std::span(&text, 1));
+  if (!results.ok()) return results.status();
+  return std::move(results->front());
+}
+
+Result<std::vector<Embedding>> Embedder::EmbedBatch(std::span<const std::string_view> texts) {
+  std::vector<Embedding> results(texts.size());
+  SequenceList list;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    Status status = impl_->runner.Encode(texts[i], nullptr, &list, &results[i].truncated);
+    if (!status.ok()) return AtText(status, i, texts.size());
+  }
+  ATTEND_RETURN_IF_ERROR(impl_->runner.Run(list, [&](size_t i, const Output& output) {
+    results[i].values.assign(output.pooled.begin(), output.pooled.end());
+  }));
+  return results;
+}
+
+int32_t Embedder::dimensions() const {
+  const ModelConfig& config = model().data().config;
+  return static_cast<int32_t>(config.dense_sizes.empty() ? config.hidden_size
+                                                         : config.dense_sizes.back());
+}
+
+const Model& Embedder::model() const { return impl_->runner.model(); }
+
+}  // namespace attend

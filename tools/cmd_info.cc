@@ -1,0 +1,111 @@
+// attend info: this machine, and what attend makes of it.
+#include <fstream>
+#include <memory>
+#include <vector>
+
+#include "attend/attend.h"
+#include "tools/commands.h"
+#include "tools/json_writer.h"
+#include "tools/model_options.h"
+
+namespace attend::tools {
+namespace {
+
+std::string FirstLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::string CpuName() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("model name")) continue;
+    const size_t colon = line.find(": ");
+    if (colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+struct Cache {
+  std::string name;  // "L1d"
+  std::string size;  // "32K"
+};
+
+// The caches of the first CPU, as the system tells them.
+std::vector<Cache> Caches() {
+  std::vector<Cache> caches;
+  for (int i = 0; i < 8; ++i) {
+    const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/";
+    const std::string level = FirstLine(folder + "level");
+    if (level.empty()) break;
+    const std::string type = FirstLine(folder + "type");
+    const std::string suffix = type == "Data" ? "d" : type == "Instruction" ? "i" : "";
+    caches.push_back({"L" + level + suffix, FirstLine(folder + "size")});
+  }
+  return caches;
+}
+
+void PrintJson(const ModelOptions& options, const ThreadAdvice& advice, Console* console) {
+  JsonWriter writer;
+  writer.BeginObject().Key("version").String(Version()).Key("libraries").String(LibraryVersions());
+  writer.Key("cpu").String(CpuName()).Key("caches").BeginObject();
+  for (const Cache& cache : Caches()) writer.Key(cache.name).String(cache.size);
+  writer.EndObject().Key("isa").String(CurrentIsa()).Key("isas").BeginArray();
+  for (const std::string& isa : AvailableIsas()) writer.String(isa);
+  writer.EndArray();
+  writer.Key("threads").Int(options.threads > 0 ? options.threads : advice.num_threads);
+  writer.Key("threads_reason").String(options.threads > 0 ? "--threads" : advice.reason);
+  writer.EndObject().EndLine();
+  console->out().Write(writer.text());
+}
+
+void Line(std::string_view key, std::string_view value, Console* console) {
+  std::string line(key);
+  line.resize(12, ' ');
+  console->out().Write(console->Paint(line, "2") + Printable(value) + "\n");
+}
+
+void PrintPlain(const ModelOptions& options, const ThreadAdvice& advice, Console* console) {
+  Line("attend", Version(), console);
+  Line("libraries", LibraryVersions(), console);
+  Line("CPU", CpuName(), console);
+  std::string caches;
+  for (const Cache& cache : Caches()) {
+    caches += (caches.empty() ? "" : ", ") + cache.name + " " + cache.size;
+  }
+  Line("caches", caches.empty() ? "unknown" : caches, console);
+  std::string isas;
+  for (const std::string& isa : AvailableIsas()) isas += " " + isa;
+  Line("ISA", CurrentIsa() + ", of" + isas, console);
+  const int threads = options.threads > 0 ? options.threads : advice.num_threads;
+  Line("threads",
+       std::to_string(threads) + " (" + (options.threads > 0 ? "--threads" : advice.reason) + ")",
+       console);
+}
+
+int RunInfo(const ModelOptions& options, Console* console) {
+  if (const int code = ApplyIsa(options, console); code != kExitOk) return code;
+  const ThreadAdvice advice = AdviseThreads();
+  if (console->json) {
+    PrintJson(options, advice, console);
+  } else {
+    PrintPlain(options, advice, console);
+  }
+  return console->Finish();
+}
+
+}  // namespace
+
+void AddInfo(Program* program) {
+  auto options = std::make_shared<ModelOptions>();
+  Command command =
+      program->Add("info", "This machine: CPU, instruction sets, threads and why, libraries", "", 0,
+                   0, [options](const Program::Arguments&, Console* console) {
+                     return RunInfo(*options, console);
+                   });
+  AddMachineOptions(&command, options.get());
+}
+
+}  // namespace attend::tools

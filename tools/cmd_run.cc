@@ -1,0 +1,171 @@
+// attend run: raw JSON Lines in and out, for other programs.
+#include <algorithm>
+#include <memory>
+#include <sstream>
+
+#include "attend/attend.h"
+#include "tools/commands.h"
+#include "tools/json_writer.h"
+#include "tools/model_options.h"
+#include "tools/raw_lines.h"
+#include "tools/stream.h"
+
+namespace attend::tools {
+namespace {
+
+struct RunOptions {
+  ModelOptions model;
+  std::vector<std::string> want;
+  std::string input;
+};
+
+struct Want {
+  bool hidden = false;
+  bool pooled = false;
+  bool logits = false;
+};
+
+// What is printed: what was asked for, or what the model is for.
+Want WantOf(const std::vector<std::string>& names, Task task) {
+  Want want;
+  for (const std::string& name : names) {
+    if (name == "hidden") want.hidden = true;
+    if (name == "pooled") want.pooled = true;
+    if (name == "logits") want.logits = true;
+  }
+  if (!names.empty()) return want;
+  want.hidden = task == Task::kHidden;
+  want.pooled = task == Task::kEmbedding;
+  want.logits = task == Task::kTokens || task == Task::kSequence;
+  return want;
+}
+
+// A matrix with `rows` rows, as a list of lists.
+void PrintRows(std::span<const float> values, size_t rows, JsonWriter* writer) {
+  writer->BeginArray();
+  const size_t width = rows == 0 ? 0 : values.size() / rows;
+  for (size_t i = 0; i < rows; ++i) writer->Floats(values.subspan(i * width, width));
+  writer->EndArray();
+}
+
+// The items end to end, as a Session takes them.
+struct Batch {
+  std::vector<int32_t> ids, type_ids, offsets = {0}, edge_offsets;
+  std::vector<float> rows;
+  std::vector<Edge> edges;
+
+  explicit Batch(std::span<const RawItem> items) {
+    const bool types = std::any_of(items.begin(), items.end(),
+                                   [](const RawItem& item) { return !item.type_ids.empty(); });
+    if (items.front().has_edges) edge_offsets.push_back(0);
+    for (const RawItem& item : items) {
+      ids.insert(ids.end(), item.ids.begin(), item.ids.end());
+      rows.insert(rows.end(), item.rows.begin(), item.rows.end());
+      if (types) {
+        type_ids.insert(type_ids.end(), item.type_ids.begin(), item.type_ids.end());
+        if (item.type_ids.empty()) type_ids.insert(type_ids.end(), item.length, 0);
+      }
+      offsets.push_back(offsets.back() + static_cast<int32_t>(item.length));
+      edges.insert(edges.end(), item.edges.begin(), item.edges.end());
+      if (item.has_edges) edge_offsets.push_back(static_cast<int32_t>(edges.size()));
+    }
+  }
+
+  Result<Output> Run(bool vectors, Session* session) const {
+    if (vectors) {
+      return session->Run(VectorBatch{
+          .rows = rows, .offsets = offsets, .edges = edges, .edge_offsets = edge_offsets});
+    }
+    return session->Run(TokenBatch{.ids = ids,
+                                   .offsets = offsets,
+                                   .type_ids = type_ids,
+                                   .edges = edges,
+                                   .edge_offsets = edge_offsets});
+  }
+};
+
+Status CheckWant(const Want& want, const Output& output) {
+  const auto missing = [](const char* name) {
+    return Status(ErrorCode::kUnsupported, std::string("the model has no ") + name, "--want");
+  };
+  if (want.hidden && output.hidden.empty()) return missing("hidden");
+  if (want.pooled && output.pooled.empty()) return missing("pooled");
+  if (want.logits && output.logits.empty()) return missing("logits");
+  return {};
+}
+
+Status RunItems(Session* session, const Want& want, Task task, std::span<const RawItem> items,
+                Console* console) {
+  const Batch batch(items);
+  Result<Output> output = batch.Run(items.front().vectors, session);
+  if (!output.ok()) return output.status();
+  ATTEND_RETURN_IF_ERROR(CheckWant(want, *output));
+  const size_t tokens = static_cast<size_t>(batch.offsets.back());
+  const size_t hidden = output->hidden.size() / tokens;
+  const size_t pooled = output->pooled.size() / items.size();
+  const bool by_token = task == Task::kTokens;
+  const size_t logits = output->logits.size() / (by_token ? tokens : items.size());
+  JsonWriter writer;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const size_t row = static_cast<size_t>(batch.offsets[i]);
+    const size_t length = items[i].length;
+    writer.BeginObject();
+    if (want.hidden) {
+      writer.Key("hidden");
+      PrintRows(output->hidden.subspan(row * hidden, length * hidden), length, &writer);
+    }
+    if (want.pooled) writer.Key("pooled").Floats(output->pooled.subspan(i * pooled, pooled));
+    if (want.logits && by_token) {
+      writer.Key("logits");
+      PrintRows(output->logits.subspan(row * logits, length * logits), length, &writer);
+    } else if (want.logits) {
+      writer.Key("logits").Floats(output->logits.subspan(i * logits, logits));
+    }
+    writer.EndObject().EndLine();
+  }
+  console->out().Write(writer.text());
+  return {};
+}
+
+int RunRun(RunOptions options, const Program::Arguments& arguments, Console* console) {
+  if (!options.input.empty()) {
+    return console->Fail(Status(ErrorCode::kUnsupported,
+                                "this version of attend reads no .npy files", "--input",
+                                "give {\"input\": [[...], ...]} lines on standard input"));
+  }
+  if (options.model.model.empty() == arguments.empty()) {
+    return console->FailUsage("name one model", "run", "attend run MODEL < LINES");
+  }
+  if (!arguments.empty()) options.model.model = arguments[0];
+  if (const int code = ApplyIsa(options.model, console); code != kExitOk) return code;
+  Result<Model> model = LoadModel(options.model, "", "run");
+  if (!model.ok()) return console->Fail(model.status());
+  const SessionOptions session_options = PipelineOptionsOf(options.model, *model).session;
+  Result<Session> session = Session::Create(*model, session_options);
+  if (!session.ok()) return console->Fail(session.status());
+  const ModelInfo& info = model->info();
+  const Want want = WantOf(options.want, info.task);
+  RawSource source(info.input_size, static_cast<size_t>(session_options.max_tokens),
+                   static_cast<size_t>(session_options.max_sequences));
+  return Stream<RawItem>(&source, console, [&](std::span<const RawItem> items) {
+    return RunItems(&*session, want, info.task, items, console);
+  });
+}
+
+}  // namespace
+
+void AddRun(Program* program) {
+  auto options = std::make_shared<RunOptions>();
+  Command command =
+      program->Add("run", "Raw: JSON Lines of token ids or vectors in, JSON Lines out", "MODEL", 0,
+                   1, [options](const Program::Arguments& arguments, Console* console) {
+                     return RunRun(*options, arguments, console);
+                   });
+  AddModelOptions(&command, &options->model);
+  command.Choices("--want", &options->want, "NAMES", {"hidden", "pooled", "logits"},
+                  "What to print, with commas; default: what the model is for");
+  command.Text("--input", &options->input, "FILE.npy",
+               "One sequence [L, input_size] f32: not in this version");
+}
+
+}  // namespace attend::tools

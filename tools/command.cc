@@ -1,0 +1,36 @@
+#include "tools/command.h"
+
+#include <CLI/CLI.hpp>
+
+namespace attend::tools {
+
+void Command::Flag(const std::string& name, bool* value, const std::string& description) {
+  app_->add_flag(name, *value, description);
+}
+
+void Command::Text(const std::string& name, std::string* value, const std::string& type,
+                   const std::string& description, bool required) {
+  app_->add_option(name, *value, description)->type_name(type)->required(required);
+}
+
+void Command::Int(const std::string& name, int32_t* value, int32_t min, int32_t max,
+                  const std::string& description) {
+  app_->add_option(name, *value, description)->check(CLI::Range(min, max))->type_name("N");
+}
+
+void Command::Choice(const std::string& name, std::string* value, const std::string& type,
+                     const std::vector<std::string>& allowed, const std::string& description) {
+  app_->add_option(name, *value, description)->type_name(type)->check(CLI::IsMember(allowed));
+}
+
+void Command::Choices(const std::string& name, std::vector<std::string>* values,
+                      const std::string& type, const std::vector<std::string>& allowed,
+                      const std::string& description) {
+  app_->add_option(name, *values, description)
+      ->type_name(type)
+      ->delimiter(',')
+      ->expected(1)
+      ->check(CLI::IsMember(allowed));
+}
+
+}  // namespace attend::tools

@@ -1,0 +1,53 @@
+// The lines of `attend run`: token ids or vectors in.
+#ifndef ATTEND_TOOLS_RAW_LINES_H_
+#define ATTEND_TOOLS_RAW_LINES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "attend/attend.h"
+#include "tools/line_reader.h"
+
+namespace attend::tools {
+
+// One sequence: ids, or rows [length, width].
+struct RawItem {
+  bool vectors = false;
+  std::vector<int32_t> ids;
+  std::vector<int32_t> type_ids;
+  std::vector<float> rows;
+  size_t length = 0;
+  bool has_edges = false;
+  std::vector<Edge> edges;
+  std::string where;  // "line 17"
+};
+
+// Reads one object {"ids"} or {"input"}, with "type_ids" and "edges". `input_size` is the width of
+// a vector, 0 if the model takes tokens.
+// Errors: kInvalidArgument naming key and position; kUnsupported (keys of models that generate).
+Status ParseRawLine(const std::string& line, int32_t input_size, RawItem* item);
+
+// Standard input as a source of sequences, for Stream.
+class RawSource {
+ public:
+  // Batches end before `max_tokens` or `max_sequences` would be exceeded, if they hold two or more.
+  RawSource(int32_t input_size, size_t max_tokens, size_t max_sequences);
+
+  Status NextBatch(std::vector<RawItem>* items);
+  bool AtHand();
+  bool streaming() const { return true; }
+
+ private:
+  int32_t input_size_;
+  size_t max_tokens_;
+  size_t max_sequences_;
+  LineReader reader_;
+  Status pending_;
+  bool has_held_ = false;
+  RawItem held_;  // read, but too much for the batch before
+};
+
+}  // namespace attend::tools
+
+#endif  // ATTEND_TOOLS_RAW_LINES_H_
