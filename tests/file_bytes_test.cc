@@ -144,11 +144,11 @@ TEST_F(FileTest, W71Paths) {
   EXPECT_TRUE(FileBytes::Open(Path("\xFF\xFE"), Mode::kMap).ok());
   chmod(Path("a").c_str(), 0);
   EXPECT_EQ(0, InChild([&] {  // root may read everything, so be nobody
-    if (geteuid() == 0 && seteuid(65534) != 0) return false;
-    const Result<FileBytes> file = FileBytes::Open(Path("a"), Mode::kMap);
-    return file.status().code() == ErrorCode::kIo &&
-           file.status().hint().find("permissions") != std::string::npos;
-  }));
+              if (geteuid() == 0 && seteuid(65534) != 0) return false;
+              const Result<FileBytes> file = FileBytes::Open(Path("a"), Mode::kMap);
+              return file.status().code() == ErrorCode::kIo &&
+                     file.status().hint().find("permissions") != std::string::npos;
+            }));
 }
 
 TEST_F(FileTest, W72W73ReadFilesAreImmune) {
@@ -171,22 +171,22 @@ TEST_F(FileTest, W75W76NoRoomToMapOrRead) {
   Save("a", "");
   fs::resize_file(Path("a"), 512 << 20);
   EXPECT_EQ(0, InChild([&] {
-    Limit(RLIMIT_AS, 256 << 20);
-    const Result<FileBytes> file = FileBytes::Open(Path("a"), Mode::kMap);
-    return !file.ok() && file.status().code() == ErrorCode::kCapacity;
-  }));
+              Limit(RLIMIT_AS, 256 << 20);
+              const Result<FileBytes> file = FileBytes::Open(Path("a"), Mode::kMap);
+              return !file.ok() && file.status().code() == ErrorCode::kCapacity;
+            }));
 }
 #endif
 
 TEST_F(FileTest, W78NoDescriptorLeft) {
   Save("a", "text");
   EXPECT_EQ(0, InChild([&] {
-    Limit(RLIMIT_NOFILE, 0);
-    const Result<FileBytes> file = FileBytes::Open(Path("a"), Mode::kMap);
-    const Status written = testing::SmallWriter().Write(Path("b"));
-    return file.status().code() == ErrorCode::kIo && written.code() == ErrorCode::kIo &&
-           file.status().hint().find("ulimit") != std::string::npos;
-  }));
+              Limit(RLIMIT_NOFILE, 0);
+              const Result<FileBytes> file = FileBytes::Open(Path("a"), Mode::kMap);
+              const Status written = testing::SmallWriter().Write(Path("b"));
+              return file.status().code() == ErrorCode::kIo && written.code() == ErrorCode::kIo &&
+                     file.status().hint().find("ulimit") != std::string::npos;
+            }));
   EXPECT_EQ(NumFiles(), 1u);
 }
 
@@ -272,9 +272,8 @@ TEST_F(FileTest, RefusesPathsThatAreNoFiles) {
 TEST_F(FileTest, AFailingFillLeavesTheOldFile) {
   Save("a", "old");
   FileWriter writer = testing::SmallWriter();
-  writer.AddTensor("zulu", DType::kF32, {1}, [](std::span<std::byte>) {
-    return Status(ErrorCode::kCorrupt, "bad source");
-  });
+  writer.AddTensor("zulu", DType::kF32, {1},
+                   [](std::span<std::byte>) { return Status(ErrorCode::kCorrupt, "bad source"); });
   EXPECT_EQ(writer.Write(Path("a")).code(), ErrorCode::kCorrupt);
   EXPECT_EQ(writer.Write(Path("b")).code(), ErrorCode::kCorrupt);
   EXPECT_EQ(Text(FileBytes::Open(Path("a"), Mode::kRead)->bytes()), "old");
@@ -295,11 +294,13 @@ TEST_F(FileTest, NoRoomLeavesTheOldFile) {
   const size_t size = LargeWriter().WriteToBytes()->size();
   for (size_t limit = 0; limit < size; limit += 7919) {
     ASSERT_EQ(0, InChild([&] {
-      std::signal(SIGXFSZ, SIG_IGN);
-      Limit(RLIMIT_FSIZE, limit);
-      const Status status = LargeWriter().Write(Path("a"));
-      return status.code() == ErrorCode::kIo && status.hint().find("ulimit") != std::string::npos;
-    })) << limit;
+                std::signal(SIGXFSZ, SIG_IGN);
+                Limit(RLIMIT_FSIZE, limit);
+                const Status status = LargeWriter().Write(Path("a"));
+                return status.code() == ErrorCode::kIo &&
+                       status.hint().find("ulimit") != std::string::npos;
+              }))
+        << limit;
     ASSERT_EQ(Text(FileBytes::Open(Path("a"), Mode::kRead)->bytes()), "old");
     ASSERT_EQ(NumFiles(), 1u) << limit;
   }

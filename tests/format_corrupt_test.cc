@@ -1,12 +1,14 @@
-// Files that must be refused: one change each to a good file, the rule it breaks in the case's name.
-// The number of a case is its kind in the catalogue of bad files that the project keeps:
+// Files that must be refused: one change each to a good file, the rule it breaks in the case's
+// name. The number of a case is its kind in the catalogue of bad files that the project keeps:
 //   W01-W18, W20-W31, W33-W51: the container, here, most of them with the checksum repaired (W16),
 //     since a checksum is no defence. W14's optional bit, W23's names that differ by case and W34's
 //     odd finite numbers are good files, and here too.
 //   W19, W32, W42, W43: no such thing in this format (an alignment field, nested arrays, elements
 //     smaller than a byte, block quantisation).
-//   W29, W30, W52, W55-W68: the model's description, in config_test.cc.
-//   W40's and W54's sparse files, W53 (cut off), W69-W84 (file system, process): format_test.cc.
+//   W29, W30, W52, W55-W68: the model's description, in config_test.cc and config_tensors_test.cc.
+//   W04 (what it is instead): format_test.cc. W53 (cut off), W83 (flips, splices):
+//     format_damage_test.cc. W40's and W54's sparse files, W69-W84 (file system, process):
+//     file_bytes_test.cc.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +17,6 @@
 #include <functional>
 #include <limits>
 #include <ostream>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -58,9 +59,8 @@ std::function<void(DamagedFile&)> Tensor64(uint64_t index, uint64_t at, uint64_t
 }
 // The same, relative to what is there.
 std::function<void(DamagedFile&)> TensorAdd(uint64_t index, uint64_t at, uint64_t value) {
-  return [=](DamagedFile& f) {
-    f.Put64(f.Tensor(index) + at, f.Get(f.Tensor(index) + at) + value);
-  };
+  return
+      [=](DamagedFile& f) { f.Put64(f.Tensor(index) + at, f.Get(f.Tensor(index) + at) + value); };
 }
 std::function<void(DamagedFile&)> Key(uint64_t index, std::string text) {
   return [=](DamagedFile& f) { f.PutText(f.KeyText(index), text); };
@@ -150,8 +150,7 @@ std::vector<Case> PreambleCases() {
        [](DamagedFile& f) { f.Put64(kFileBytesAt, f.bytes().size() + 1); }, Keep::kSize},
       {"W17", E::kTrailingBytes, "states_one_less",
        [](DamagedFile& f) { f.Put64(kFileBytesAt, f.bytes().size() - 1); }, Keep::kSize},
-      {"W17", E::kTruncated, "states_2_to_64_minus_1", Preamble64(kFileBytesAt, kAll),
-       Keep::kSize},
+      {"W17", E::kTruncated, "states_2_to_64_minus_1", Preamble64(kFileBytesAt, kAll), Keep::kSize},
       {"W17", E::kTrailingBytes, "states_0", Preamble64(kFileBytesAt, 0), Keep::kSize},
       {"W18", E::kTrailingBytes, "one_byte", Append(std::string(1, '\0')), Keep::kSize},
       {"W18", E::kTrailingBytes, "zip_end", Append("PK\x05\x06" + std::string(18, '\0')),
@@ -205,7 +204,10 @@ std::vector<Case> ValueCases() {
       {"W24", E::kNameLength, "65536_bytes", Tensor32(0, kNameBytesAt, 65536)},
       {"W24", E::kNamePlace, "255_bytes_beyond_header", Tensor32(2, kNameBytesAt, 255)},
       {"W24", E::kKeyLength, "key_256_bytes", Value32(0, kKeyBytesAt, 256)},
-      {"W25", E::kNameCharacter, "high_byte", NameOf(0, "al\xC3\xA9" "a")},
+      {"W25", E::kNameCharacter, "high_byte",
+       NameOf(0,
+              "al\xC3\xA9"
+              "a")},
       {"W25", E::kKeyCharacter, "key_high_byte", Key(0, "k\x80")},
       {"W25", E::kValueText, "string_not_utf8",
        [](DamagedFile& f) { f.PutText(f.Payload(4), "\xFF"); }},
@@ -229,7 +231,8 @@ std::vector<Case> ValueCases() {
       {"W28", E::kValueType, "negative", Value32(0, kValueTypeAt, kAll)},
       {"W28", E::kValueUnused, "count_of_scalar", Value64(2, kValueElementsAt, 1)},
       {"W31", E::kValueLength, "list_size_wraps", Value64(3, kValueElementsAt, k2To61)},
-      {"W31", E::kValueLength, "list_size_wraps_to_right", Value64(3, kValueElementsAt, k2To61 + 2)},
+      {"W31", E::kValueLength, "list_size_wraps_to_right",
+       Value64(3, kValueElementsAt, k2To61 + 2)},
       {"W31", E::kValueLength, "strings_size_wraps", Value64(5, kValueElementsAt, k2To61 * 2 + 3)},
       {"W31", E::kKeyPlace, "list_of_one_less", Value64(3, kValueElementsAt, 1)},
       {"W33", E::kValueBool, "2", Value64(0, kValuePayloadAt, 2)},
@@ -237,8 +240,7 @@ std::vector<Case> ValueCases() {
       {"W33", E::kValueBool, "2_to_63", Value64(0, kValuePayloadAt, k2To63)},
       {"W34", E::kValueFloat, "nan", Value64(1, kValuePayloadAt, float_bits(std::nan("")))},
       {"W34", E::kValueFloat, "infinity", Value64(1, kValuePayloadAt, float_bits(infinity))},
-      {"W34", E::kValueFloat, "minus_infinity",
-       Value64(1, kValuePayloadAt, float_bits(-infinity))},
+      {"W34", E::kValueFloat, "minus_infinity", Value64(1, kValuePayloadAt, float_bits(-infinity))},
       {"W34", E::kOk, "minus_zero", Value64(1, kValuePayloadAt, float_bits(-0.0))},
       {"W34", E::kOk, "subnormal", Value64(1, kValuePayloadAt, 1)},
   };
@@ -263,8 +265,7 @@ std::vector<Case> TensorCases() {
       {"W37", E::kTensorOverflow, "0_after_overflow_by_a_reader",
        Shape(DType::kI8, {k2To32, k2To32, 64})},
       {"W37", E::kTensorRange, "negative_as_signed", Shape(DType::kI8, {k2To63})},
-      {"W38", E::kTensorOverflow, "element_size_wraps",
-       Shape(DType::kF32, {uint64_t{1} << 62})},
+      {"W38", E::kTensorOverflow, "element_size_wraps", Shape(DType::kF32, {uint64_t{1} << 62})},
       {"W38", E::kTensorOverflow, "element_size_wraps_to_right",
        Shape(DType::kF32, {(uint64_t{1} << 62) + 16})},
       {"W39", E::kTensorRange, "padding_wraps", Shape(DType::kI8, {kAll - 15})},
@@ -286,8 +287,7 @@ std::vector<Case> TensorCases() {
        [](DamagedFile& f) { f.Put64(f.Tensor(2) + kDataOffsetAt, f.bytes().size() - 9); }},
       {"W45", E::kTensorRange, "wraps", Tensor64(2, kDataOffsetAt, kAll - 5)},
       {"W45", E::kTensorRange, "wraps_to_inside", Tensor64(2, kDataOffsetAt, kAll - 9)},
-      {"W45", E::kDataEnd, "padding_cut",
-       [](DamagedFile& f) { f.bytes().resize(f.Data(2) + 10); }},
+      {"W45", E::kDataEnd, "padding_cut", [](DamagedFile& f) { f.bytes().resize(f.Data(2) + 10); }},
       {"W46", E::kTensorOverlap, "in_header", Tensor64(0, kDataOffsetAt, 64)},
       {"W46", E::kTensorOverlap, "at_0", Tensor64(0, kDataOffsetAt, 0)},
       {"W47", E::kTensorMisaligned, "by_1", TensorAdd(0, kDataOffsetAt, 1)},
@@ -361,7 +361,7 @@ INSTANTIATE_TEST_SUITE_P(W, CorruptTest, ::testing::ValuesIn(AllCases()), CaseNa
 TEST(CorruptCoverageTest, EveryRuleHasACase) {
   std::vector<bool> covered(kNumFormatErrors);
   for (const Case& test : AllCases()) covered[static_cast<size_t>(test.error)] = true;
-  covered[static_cast<size_t>(E::kTensorChecksum)] = true;  // FlipsTest
+  covered[static_cast<size_t>(E::kTensorChecksum)] = true;  // format_damage_test.cc
   for (uint32_t i = 0; i < kNumFormatErrors; ++i) {
     EXPECT_TRUE(covered[i]) << FormatErrorName(static_cast<FormatError>(i));
   }
@@ -379,132 +379,6 @@ TEST(CorruptCoverageTest, EveryRuleHasANameAndASentenceOfItsOwn) {
   }
   EXPECT_STREQ(FormatErrorName(static_cast<FormatError>(kNumFormatErrors)), "UNKNOWN");
   EXPECT_STREQ(FormatErrorText(static_cast<FormatError>(kNumFormatErrors)), "An unknown rule.");
-}
-
-// W83: no bit of the header can change unseen, at any load.
-TEST(FlipsTest, EveryBitOfTheHeader) {
-  DamagedFile file = DamagedFile::Small();
-  const uint64_t bits = file.header_bytes() * 8;
-  for (uint64_t bit = 0; bit < bits; ++bit) {
-    *file.at(bit / 8) ^= static_cast<std::byte>(1 << bit % 8);
-    ASSERT_FALSE(Verify(file.bytes(), VerifyLevel::kStructure).ok()) << "bit " << bit;
-    *file.at(bit / 8) ^= static_cast<std::byte>(1 << bit % 8);
-  }
-  ASSERT_TRUE(Verify(file.bytes(), VerifyLevel::kFull).ok());
-  RecordProperty("bits", static_cast<int>(bits));
-}
-
-// A file of some hundred kilobytes, with padding after every tensor.
-std::vector<std::byte> LargerFile() {
-  FileWriter writer;
-  for (uint32_t i = 0; i < 100; ++i) {
-    writer.AddTensor("t" + std::to_string(i), DType::kU8, {1000 + 61 * i}, testing::Pattern(i));
-  }
-  return *writer.WriteToBytes();
-}
-
-TEST(FlipsTest, TenThousandRandomBitsOfTheData) {
-  DamagedFile file(LargerFile());
-  std::mt19937_64 random(20240601);
-  const uint64_t begin = file.header_bytes();
-  int checksums = 0;
-  for (int i = 0; i < 10000; ++i) {
-    const uint64_t at = begin + random() % (file.bytes().size() - begin);
-    const auto mask = static_cast<std::byte>(1 << random() % 8);
-    *file.at(at) ^= mask;
-    const VerifyReport report = Verify(file.bytes(), VerifyLevel::kFull);
-    ASSERT_TRUE(report.error == E::kTensorChecksum || report.error == E::kTensorPadding) << at;
-    checksums += report.error == E::kTensorChecksum ? 1 : 0;
-    *file.at(at) ^= mask;
-  }
-  EXPECT_GT(checksums, 9000);
-  EXPECT_TRUE(Verify(file.bytes(), VerifyLevel::kFull).ok());
-}
-
-TEST(FlipsTest, AnErrorOfADataChecksumNamesTheTensor) {
-  DamagedFile file = DamagedFile::Small();
-  *file.at(file.Data(1) + 5) ^= std::byte{4};
-  EXPECT_TRUE(FileView::Open(file.bytes(), VerifyLevel::kStructure, "x").ok());
-  const Result<FileView> view = FileView::Open(file.bytes(), VerifyLevel::kFull, "x");
-  ASSERT_FALSE(view.ok());
-  EXPECT_NE(view.status().what().find("TENSOR_CHECKSUM"), std::string::npos);
-  EXPECT_NE(view.status().what().find("tensor betas"), std::string::npos);
-}
-
-// W53: cut off anywhere.
-TEST(TruncationTest, EveryLengthOfASmallFile) {
-  const std::vector<std::byte> bytes = DamagedFile::Small().bytes();
-  for (size_t size = 0; size < bytes.size(); ++size) {
-    const VerifyReport report = Verify(std::span(bytes).first(size), VerifyLevel::kStructure);
-    ASSERT_EQ(report.error, size < kPreambleBytes ? E::kTooShort : E::kTruncated) << size;
-    ASSERT_EQ(report.got, size);
-  }
-}
-
-TEST(TruncationTest, AThousandLengthsOfALargerFile) {
-  const std::vector<std::byte> bytes = LargerFile();
-  std::mt19937_64 random(7);
-  for (int i = 0; i < 1000; ++i) {
-    const size_t size = random() % bytes.size();
-    ASSERT_FALSE(Verify(std::span(bytes).first(size), VerifyLevel::kStructure).ok()) << size;
-  }
-}
-
-// The same with sizes and checksum repaired: it is not the stated size alone that protects.
-TEST(TruncationTest, EveryLengthOfASmallFileThatStatesIt) {
-  for (size_t size = 0; size < DamagedFile::Small().bytes().size(); ++size) {
-    DamagedFile file = DamagedFile::Small();
-    file.bytes().resize(size);
-    file.Seal();
-    ASSERT_FALSE(Verify(file.bytes(), VerifyLevel::kStructure).ok()) << size;
-  }
-}
-
-// W83: the head of one file and the tail of another.
-TEST(SpliceTest, TwoFilesNeverMakeAThird) {
-  const std::vector<std::byte> first = LargerFile();
-  FileWriter writer;
-  for (uint32_t i = 0; i < 100; ++i) {
-    writer.AddTensor("t" + std::to_string(i), DType::kU8, {1000 + 61 * i},
-                     testing::Pattern(1000 + i));
-  }
-  const std::vector<std::byte> second = *writer.WriteToBytes();
-  ASSERT_EQ(first.size(), second.size());
-  std::mt19937_64 random(11);
-  for (int i = 0; i < 1000; ++i) {
-    const auto at = static_cast<ptrdiff_t>(65 + random() % (first.size() - 200));
-    std::vector<std::byte> spliced(first.begin(), first.begin() + at);
-    spliced.insert(spliced.end(), second.begin() + at, second.end());
-    ASSERT_FALSE(Verify(spliced, VerifyLevel::kFull).ok()) << at;
-  }
-}
-
-// Random headers with right checksums: whatever passes has disjoint ranges inside the file.
-TEST(PropertyTest, WhatVerifiesLiesInsideTheFile) {
-  std::mt19937_64 random(3);
-  const std::vector<std::byte> good = DamagedFile::Small().bytes();
-  int passed = 0;
-  for (int i = 0; i < 200000; ++i) {
-    DamagedFile file(good);
-    const uint64_t header = file.header_bytes();
-    for (uint64_t n = random() % 3 + 1; n > 0; --n) {
-      const uint64_t at = kFileBytesAt + random() % (header - kFileBytesAt);
-      *file.at(at) = static_cast<std::byte>(random() % 4 == 0 ? random() : random() % 9);
-    }
-    file.Seal(/*with_size=*/random() % 8 != 0);
-    if (!Verify(file.bytes(), VerifyLevel::kStructure).ok()) continue;
-    ++passed;
-    const Result<FileView> view = FileView::Open(file.bytes(), VerifyLevel::kStructure, "x");
-    const std::byte* end = file.at(header);
-    for (size_t k = 0; k < view->num_tensors(); ++k) {
-      const TensorView tensor = view->tensor(k);
-      ASSERT_GE(tensor.bytes.data(), end);
-      end = tensor.bytes.data() + tensor.bytes.size();
-      ASSERT_LE(end, file.bytes().data() + file.bytes().size());
-      ASSERT_EQ(tensor.num_elements() * DTypeSize(tensor.dtype), tensor.bytes.size());
-    }
-  }
-  EXPECT_GT(passed, 1000);  // scalars, checksums and letters may change freely
 }
 
 }  // namespace

@@ -26,7 +26,8 @@ namespace {
 std::atomic<int64_t> allocations{0};
 }
 
-// Every allocation of the program passes here. Not inlined: g++ would take the halves apart and warn.
+// Every allocation of the program passes here. Not inlined: g++ would take the halves apart and
+// warn.
 [[gnu::noinline]] void* operator new(size_t size) {
   ++allocations;
   if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
@@ -108,8 +109,8 @@ TEST(FormatTest, TensorsComeBackAligned) {
   EXPECT_EQ(gamma->num_elements(), 5u);
   std::vector<std::byte> expected(10);
   ASSERT_TRUE(Pattern(3)(expected).ok());
-  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), gamma->bytes.begin(),
-                         gamma->bytes.end()));
+  EXPECT_TRUE(
+      std::equal(expected.begin(), expected.end(), gamma->bytes.begin(), gamma->bytes.end()));
   for (size_t i = 0; i < file.num_tensors(); ++i) {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(file.tensor(i).bytes.data()) % 64, 0u);
   }
@@ -148,10 +149,10 @@ TEST(FormatTest, TheEmptyFileIsTheseBytes) {
   const auto bytes = FileWriter().WriteToBytes();
   ASSERT_TRUE(bytes.ok());
   const unsigned char expected[128] = {
-      0x89, 'A', 'T', 'T', '\r', '\n', 0x1A, '\n', 1, 0, 0, 0, 4, 3, 2, 1,  // version, tag
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,                       // features
-      128, 0, 0, 0, 0, 0, 0, 0, 128, 0, 0, 0, 0, 0, 0, 0,                   // file, header
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};                      // counts
+      0x89, 'A', 'T', 'T', '\r', '\n', 0x1A, '\n', 1,   0, 0, 0, 4, 3, 2, 1,   // version, tag
+      0,    0,   0,   0,   0,    0,    0,    0,    0,   0, 0, 0, 0, 0, 0, 0,   // features
+      128,  0,   0,   0,   0,    0,    0,    0,    128, 0, 0, 0, 0, 0, 0, 0,   // file, header
+      0,    0,   0,   0,   0,    0,    0,    0,    0,   0, 0, 0, 0, 0, 0, 0};  // counts
   ASSERT_EQ(bytes->size(), sizeof(expected));
   EXPECT_EQ(0, std::memcmp(bytes->data(), expected, 64));
   EXPECT_EQ(0, std::memcmp(bytes->data() + 80, expected + 80, 48));
@@ -221,16 +222,15 @@ TEST(FormatPropertyTest, RandomContentsComeBackAndHaveOneLayout) {
     ASSERT_EQ(file.keys().size(), contents.ints.size() + contents.strings.size());
     for (const auto& [key, value] : contents.ints) ASSERT_EQ(file.FindInt(key), value);
     for (const auto& [key, texts] : contents.strings) {
-      ASSERT_EQ(file.FindStrings(key),
-                (std::vector<std::string_view>(texts.begin(), texts.end())));
+      ASSERT_EQ(file.FindStrings(key), (std::vector<std::string_view>(texts.begin(), texts.end())));
     }
     ASSERT_EQ(file.num_tensors(), contents.tensors.size());
     for (const auto& [name, shape] : contents.tensors) {
       const auto tensor = file.FindTensor(name);
       ASSERT_TRUE(tensor) << name;
       ASSERT_EQ(tensor->dtype, TypeOf(name));
-      ASSERT_TRUE(std::equal(shape.begin(), shape.end(), tensor->shape.begin(),
-                             tensor->shape.end()));
+      ASSERT_TRUE(
+          std::equal(shape.begin(), shape.end(), tensor->shape.begin(), tensor->shape.end()));
       std::vector<std::byte> expected(tensor->bytes.size());
       ASSERT_TRUE(Pattern(static_cast<uint32_t>(name.size()))(expected).ok());
       ASSERT_TRUE(std::equal(expected.begin(), expected.end(), tensor->bytes.begin()));
@@ -297,9 +297,8 @@ TEST(FormatWriterTest, TooManyTensorsAreRefused) {
 
 TEST(FormatWriterTest, AFillsErrorIsTheWriters) {
   FileWriter writer = WithTensor("a", DType::kF32, {1});
-  writer.AddTensor("b", DType::kF32, {1}, [](std::span<std::byte>) {
-    return Status(ErrorCode::kIo, "no such weight");
-  });
+  writer.AddTensor("b", DType::kF32, {1},
+                   [](std::span<std::byte>) { return Status(ErrorCode::kIo, "no such weight"); });
   const auto bytes = writer.WriteToBytes();
   ASSERT_FALSE(bytes.ok());
   EXPECT_EQ(bytes.status().code(), ErrorCode::kIo);
@@ -338,8 +337,7 @@ double VerifyMs(std::span<const std::byte> bytes, VerifyLevel level) {
   for (int i = 0; i < 7; ++i) {
     const auto start = std::chrono::steady_clock::now();
     EXPECT_TRUE(Verify(bytes, level).ok());
-    const std::chrono::duration<double, std::milli> took =
-        std::chrono::steady_clock::now() - start;
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     best = std::min(best, took.count());
   }
   return best;
@@ -406,15 +404,24 @@ TEST(FormatGuessTest, SaysWhatItSeemsToBe) {
       {"\x80\x04\x95" + zeros, "pickle"},
       {"GGUF" + zeros, "GGUF"},
       {"\x1f\x8b\x08" + zeros, "gzip"},
-      {"\x7f" "ELF" + zeros, "ELF"},
+      {"\x7f"
+       "ELF" +
+           zeros,
+       "ELF"},
       {"\x93NUMPY\x01" + zeros, "NumPy"},
       {"\x89HDF\r\n\x1a\n" + zeros, "HDF5"},
       {std::string("\x40\0\0\0\0\0\0\0{\"a\"", 12) + zeros, "safetensors"},
       {std::string("\x40\0\0\0\0\0\0\x80{\"a\"", 12) + zeros, "not an .attend"},
-      {"\x89" "ATT\n\x1a\n" + zeros, "text mode"},
+      {"\x89"
+       "ATT\n\x1a\n" +
+           zeros,
+       "text mode"},
       {"ATT\r\n\x1a\n" + zeros, "text mode"},
       {"\tATT\r\n\x1a\n" + zeros, "text mode"},
-      {"\x89" "ATT\r\n\x1a\n" + zeros.substr(0, 50), "cut off"},
+      {"\x89"
+       "ATT\r\n\x1a\n" +
+           zeros.substr(0, 50),
+       "cut off"},
       {"x", "not an .attend"},
       {"   ", "not an .attend"},
       {"Hello", "not an .attend"}};
@@ -433,13 +440,21 @@ TEST(FormatGuessTest, SaysWhatItSeemsToBe) {
 TEST(TextTest, IsUtf8WithoutNul) {
   for (const char* good : {"", "a", "\x7f", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF",
                            "\xEE\x80\x80", "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF",
-                           "\xE4\xB8\xAD" "a\xC3\xA9"}) {
+                           "\xE4\xB8\xAD"
+                           "a\xC3\xA9"}) {
     EXPECT_TRUE(layout::IsText(good)) << good;
   }
-  for (const char* bad : {"\x80", "\xBF", "\xC0\x80", "\xC1\xBF", "\xC2", "\xC2" "a", "\xE0\x80\x80",
-                          "\xE0\xA0", "\xED\xA0\x80", "\xED\xBF\xBF", "\xE4\xB8" "a", "\xF0\x80\x80\x80",
-                          "\xF0\x90\x80", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF",
-                          "\xF0\x90" "aa", "\xE4\xC0\x80"}) {
+  for (const char* bad :
+       {"\x80", "\xBF", "\xC0\x80", "\xC1\xBF", "\xC2",
+        "\xC2"
+        "a",
+        "\xE0\x80\x80", "\xE0\xA0", "\xED\xA0\x80", "\xED\xBF\xBF",
+        "\xE4\xB8"
+        "a",
+        "\xF0\x80\x80\x80", "\xF0\x90\x80", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF",
+        "\xF0\x90"
+        "aa",
+        "\xE4\xC0\x80"}) {
     EXPECT_FALSE(layout::IsText(bad)) << bad;
   }
   EXPECT_FALSE(layout::IsText(std::string_view("a\0b", 3)));

@@ -26,7 +26,8 @@ int main(int argc, char** argv) {
   std::sort(paths.begin(), paths.end());
   for (const std::string& path : paths) {
     std::ifstream file(path, std::ios::binary);
-    const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const std::string bytes((std::istreambuf_iterator<char>(file)),
+                            std::istreambuf_iterator<char>());
     if (!file) {
       std::fprintf(stderr, "cannot read %s\n", path.c_str());
       return 1;
