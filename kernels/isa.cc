@@ -11,7 +11,7 @@
 #include <mutex>
 #include <string>
 
-#include "hwy/base.h"
+#include "hwy/highway.h"
 #include "kernels/gemm.h"
 #include "kernels/simd.h"
 
