@@ -90,7 +90,7 @@ TEST_P(CoProcess, AnswersEveryLineAtOnce) {
 
 INSTANTIATE_TEST_SUITE_P(Commands, CoProcess,
                          ::testing::Values("tag", "tokenize", "classify", "embed", "run"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 // A field of /proc/PID/status in KiB.
 long StatusKib(pid_t pid, const std::string& field) {

@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
         UsageCase{"NoSuchIsa", {"info", "--isa", "avx3"}, "avx3"},
         UsageCase{"NoSuchShell", {"completion", "tcsh"}, "expected bash, zsh or fish"},
         UsageCase{"NoSuchWant", {"run", "x.attend", "--want", "attention"}, "--want"}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& test) { return test.param.name; });
 
 // What is given instead of a model.
 struct BadFile {
@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"Empty", "", 3, "CORRUPT", "mpty"},
         BadFile{"Json", "{\"model_type\": \"bert\"}\n", 3, "CORRUPT", "JSON"},
         BadFile{"Zip", std::string("PK\x03\x04", 4) + std::string(100, '\0'), 3, "CORRUPT", "zip"}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& test) { return test.param.name; });
 
 TEST(BadPath, MissingFile) {
   const Outcome outcome = Attend({"tag", "--json", "-m", "/nowhere/x.attend", "x"});

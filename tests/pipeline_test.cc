@@ -278,7 +278,9 @@ TEST(Reranker, CrossEncoderAndCosine) {
     std::vector<size_t> place(texts.size());
     for (size_t i = 0; i < ranked->size(); ++i) {
       place[(*ranked)[i].index] = i;
-      if (i > 0) EXPECT_GE((*ranked)[i - 1].score, (*ranked)[i].score);
+      if (i > 0) {
+        EXPECT_GE((*ranked)[i - 1].score, (*ranked)[i].score);
+      }
     }
     EXPECT_EQ(place[0] + 1, place[2]) << "equal scores keep the order of the texts";
     if (task == Task::kEmbedding) {
