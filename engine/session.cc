@@ -22,7 +22,11 @@ Status CheckOptions(const SessionOptions& options) {
   };
   ATTEND_RETURN_IF_ERROR(in_range(options.num_threads, 0, 1024, "num_threads"));
   ATTEND_RETURN_IF_ERROR(in_range(options.max_tokens, 1, 1 << 22, "max_tokens"));
-  return in_range(options.max_sequences, 1, 1 << 20, "max_sequences");
+  ATTEND_RETURN_IF_ERROR(in_range(options.max_sequences, 1, 1 << 20, "max_sequences"));
+  // An enum may come from a caller's integer.
+  ATTEND_RETURN_IF_ERROR(in_range(static_cast<int64_t>(options.precision), 0, 3, "precision"));
+  ATTEND_RETURN_IF_ERROR(in_range(static_cast<int64_t>(options.backend), 0, 3, "backend"));
+  return in_range(static_cast<int64_t>(options.share), 0, 3, "share");
 }
 
 Status CheckPrecision(Precision asked, const ModelInfo& info) {
