@@ -34,6 +34,7 @@ class Child {
     }
     pid_ = fork();
     if (pid_ == 0) {
+      signal(SIGPIPE, SIG_DFL);  // ignored below, and that would be inherited
       dup2(in[0], 0);
       dup2(out[1], 1);
       dup2(err[1], 2);

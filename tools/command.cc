@@ -1,6 +1,7 @@
 #include "tools/command.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 namespace attend::tools {
 
@@ -26,11 +27,20 @@ void Command::Choice(const std::string& name, std::string* value, const std::str
 void Command::Choices(const std::string& name, std::vector<std::string>* values,
                       const std::string& type, const std::vector<std::string>& allowed,
                       const std::string& description) {
-  app_->add_option(name, *values, description)
+  // Cut here: a list option of the parser would swallow the arguments behind it.
+  const auto take = [values](const std::string& text) { *values = CLI::detail::split(text, ','); };
+  const auto check = [allowed](const std::string& text) {
+    for (const std::string& one : CLI::detail::split(text, ',')) {
+      if (std::find(allowed.begin(), allowed.end(), one) == allowed.end()) {
+        return "'" + one + "' is none of " + CLI::detail::join(allowed, ", ");
+      }
+    }
+    return std::string();
+  };
+  app_->add_option_function<std::string>(name, take,
+                                         description + ": " + CLI::detail::join(allowed, ", "))
       ->type_name(type)
-      ->delimiter(',')
-      ->expected(1)
-      ->check(CLI::IsMember(allowed));
+      ->check(check);
 }
 
 }  // namespace attend::tools
