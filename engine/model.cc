@@ -47,7 +47,11 @@ Result<Model> MakeModel(FileBytes bytes, std::string_view where) {
   if (!file.ok()) return file.status();
   auto data = std::make_shared<ModelData>(std::move(bytes), *file);
   Result<ModelConfig> config = ReadConfig(data->file);
-  if (!config.ok()) return config.status();
+  if (!config.ok()) {
+    const Status& status = config.status();
+    return Status(status.code(), status.what(), std::string(where) + ", " + status.where(),
+                  status.hint());
+  }
   data->config = std::move(*config);
   data->info = MakeInfo(*data);
   data->weights = std::make_unique<WeightCache>(&data->file, &data->bytes);

@@ -11,9 +11,10 @@
 #include <mutex>
 #include <string>
 
-#include "hwy/highway.h"
 #include "kernels/gemm.h"
 #include "kernels/simd.h"
+// After simd.h, which says what targets there are.
+#include "hwy/highway.h"
 
 namespace attend {
 namespace {
