@@ -120,6 +120,7 @@ class Conversion {
     ATTEND_RETURN_IF_ERROR(CheckCommonFields(source));
     plan_.config.source = *type;
     plan_.notes = pipeline_.notes;
+    NoteUnknownFields(source, &plan_);
     ATTEND_RETURN_IF_ERROR(row->plan(source, &plan_));
     if (embedding) {
       ATTEND_RETURN_IF_ERROR(

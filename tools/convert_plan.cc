@@ -1,7 +1,7 @@
 #include "tools/convert_plan.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 
 #include "tools/json.h"
 
@@ -32,6 +32,88 @@ std::string ActivationNames() {
   }
   return names;
 }
+
+// Fields that transformers writes and that change nothing of what is computed, or that a converter
+// reads. What is not here is named to the user: it may come from a newer version.
+constexpr std::string_view kKnownFields[] = {
+    "_attn_implementation",
+    "_commit_hash",
+    "_name_or_path",
+    "_num_labels",
+    "activation",
+    "add_cross_attention",
+    "architectures",
+    "attend_type_ids",
+    "attention_dropout",
+    "attention_probs_dropout_prob",
+    "auto_map",
+    "bos_token_id",
+    "chunk_size_feed_forward",
+    "classifier_dropout",
+    "cls_token_id",
+    "description",
+    "dim",
+    "directionality",
+    "dropout",
+    "dtype",
+    "embedding_size",
+    "eos_token_id",
+    "finetuning_task",
+    "gradient_checkpointing",
+    "hidden_act",
+    "hidden_dim",
+    "hidden_dropout_prob",
+    "hidden_size",
+    "id2label",
+    "initializer_range",
+    "intermediate_size",
+    "is_decoder",
+    "is_encoder_decoder",
+    "label2id",
+    "language",
+    "layer_norm_eps",
+    "mask_token_id",
+    "max_position_embeddings",
+    "model_type",
+    "n_heads",
+    "n_layers",
+    "name",
+    "num_attention_heads",
+    "num_hidden_layers",
+    "num_labels",
+    "output_attentions",
+    "output_hidden_states",
+    "output_past",
+    "pad_token_id",
+    "pooler_fc_size",
+    "pooler_num_attention_heads",
+    "pooler_num_fc_layers",
+    "pooler_size_per_head",
+    "pooler_type",
+    "position_embedding_type",
+    "problem_type",
+    "pruned_heads",
+    "qa_dropout",
+    "quantization_config",
+    "return_dict",
+    "sep_token_id",
+    "seq_classif_dropout",
+    "sinusoidal_pos_embds",
+    "summary_activation",
+    "summary_last_dropout",
+    "summary_type",
+    "summary_use_proj",
+    "tie_weights_",
+    "tie_word_embeddings",
+    "torch_dtype",
+    "torchscript",
+    "transformers_version",
+    "type_vocab_size",
+    "unk_token_id",
+    "use_bfloat16",
+    "use_cache",
+    "vocab_size",
+};
 
 }  // namespace
 
@@ -161,6 +243,14 @@ Status MapLabels(const ConversionSource& source, const std::string& name, Conver
   }
   ModelConfig& config = plan->config;
   config.num_labels = static_cast<int64_t>(shape[0]);
+  const json* problem = JsonFind(source.config, "problem_type");
+  const bool scores_differ = problem != nullptr && *problem != "single_label_classification" &&
+                             !(*problem == "regression" && shape[0] == 1);
+  if (scores_differ) {  // several labels at once would need a sigmoid for every score
+    return UnsupportedField("problem_type", *problem,
+                            "single_label_classification, and regression with one label",
+                            source.where);
+  }
   const auto rows = static_cast<size_t>(shape[0]);
   const json* names = JsonFind(source.config, "id2label");
   if (names == nullptr) {
@@ -200,6 +290,18 @@ Status CheckCommonFields(const ConversionSource& source) {
   fields.MustBe("auto_map", json::object());
   fields.MustBe("quantization_config", json::object());
   return fields.status();
+}
+
+void NoteUnknownFields(const ConversionSource& source, ConversionPlan* plan) {
+  std::string names;
+  for (const auto& [name, value] : source.config.items()) {
+    const bool known =
+        std::find(std::begin(kKnownFields), std::end(kKnownFields), name) != std::end(kKnownFields);
+    if (!known && names.size() < 1000) names += (names.empty() ? "" : ", ") + Printable(name, 80);
+  }
+  if (names.empty()) return;
+  plan->notes.push_back("config.json has fields that are not known here and were not used: " +
+                        names);
 }
 
 }  // namespace attend

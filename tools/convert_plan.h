@@ -94,6 +94,9 @@ Status MapLabels(const ConversionSource& source, const std::string& name, Conver
 // Refuses what would change the maths of any encoder and none here does.
 Status CheckCommonFields(const ConversionSource& source);
 
+// Notes the fields of config.json that no converter here knows.
+void NoteUnknownFields(const ConversionSource& source, ConversionPlan* plan);
+
 // The fields and layers that BERT and ELECTRA have in common.
 Status PlanBertConfig(const ConversionSource& source, ModelConfig* config);
 void MapBertEncoder(const ConversionSource& source, const std::string& prefix,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "tools/json.h"
@@ -109,6 +110,9 @@ class HeaderHandler : public nlohmann::json_sax<json> {
       return TakeName(value);
     }
     if (state_ == State::kMetadata) {
+      if (!metadata_keys_.insert(value).second) {
+        return Fail("__metadata__ has the key " + Quoted(value, 40) + " twice");
+      }
       has_key_ = true;
       return true;
     }
@@ -228,6 +232,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
   std::string field_;  // the field of a tensor whose value is due
   bool has_key_ = false;
   bool has_metadata_ = false;
+  std::set<std::string> metadata_keys_;
   StoredTensor tensor_;
   std::array<bool, 3> seen_ = {};
   std::array<uint64_t, 2> offsets_ = {};
