@@ -128,7 +128,7 @@ Share ChooseShare(const PlanCosts& costs, const MachineRates& rates,
   double least = PredictSeconds(best, costs, rates, offsets, parts);
   for (const Share share : {Share::kRows, Share::kColumns}) {
     const double seconds = PredictSeconds(share, costs, rates, offsets, parts);
-    if (seconds < least) {
+    if (seconds < (1 - kShareTie) * least) {
       least = seconds;
       best = share;
     }

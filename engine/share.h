@@ -47,7 +47,11 @@ void CutShares(Share share, std::span<const int32_t> offsets, int parts,
 double PredictSeconds(Share share, const PlanCosts& costs, const MachineRates& rates,
                       std::span<const int32_t> offsets, int parts);
 
-// The share with the least predicted time; ties go to the one with fewer barriers.
+// A prediction is rough: one that is better by less than this part of the time is a tie.
+inline constexpr double kShareTie = 0.05;
+
+// The share with the least predicted time; ties go to the one with fewer barriers: by sequences,
+// then by rows, then by columns. One thread always takes whole sequences.
 Share ChooseShare(const PlanCosts& costs, const MachineRates& rates,
                   std::span<const int32_t> offsets, int parts);
 
