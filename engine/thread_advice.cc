@@ -29,6 +29,7 @@ std::optional<double> ParseNumber(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (!std::isfinite(value)) return std::nullopt;
   return value;
 }
 
@@ -114,7 +115,9 @@ ThreadAdvice AdviseThreadsFrom(const std::string& root, int affinity_cpus) {
     }
   }
   if (!quota) return advice;
-  const int allowed = std::max(1, static_cast<int>(std::floor(*quota)));
+  // Held to the affinity first: a double may be more than any int.
+  const double floor = std::min(std::floor(*quota), static_cast<double>(advice.num_threads));
+  const int allowed = std::max(1, static_cast<int>(floor));
   if (allowed < advice.num_threads) {
     advice.num_threads = allowed;
     char number[32];
