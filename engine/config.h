@@ -1,6 +1,6 @@
 // What a model file says of its model, typed and checked. The keys of the file are the names here
-// ("hidden_size"); enums are stored by their names ("post"). The family is the one of
-// docs/format.md: every published encoder is a point of it.
+// ("hidden_size"); enums are stored by their names ("post"); engine/FORMAT.md says how.
+// Every published encoder is a point of this family.
 #ifndef ATTEND_ENGINE_CONFIG_H_
 #define ATTEND_ENGINE_CONFIG_H_
 

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <system_error>
@@ -33,7 +34,12 @@ class OpenMpThreads final : public Threads {
   explicit OpenMpThreads(int size) : size_(size), process_(getpid()) {}
 
   // libgomp's team does not survive fork: the child would wait for threads that are gone.
-  int Available() const override { return getpid() == process_ ? size_ : 1; }
+  // And inside a parallel region of the host's, or at its thread limit, a team would be smaller
+  // than asked for: its threads would wait for some that never come.
+  int Available() const override {
+    if (getpid() != process_ || omp_get_active_level() >= omp_get_max_active_levels()) return 1;
+    return std::min(size_, omp_get_thread_limit());
+  }
 
   void Run(int count, Task task, void* argument) override {
     if (count == 1) {
@@ -42,8 +48,11 @@ class OpenMpThreads final : public Threads {
       task(argument, 0);
       return;
     }
+    const int dynamic = omp_get_dynamic();
+    if (dynamic != 0) omp_set_dynamic(0);  // it would shrink the team on a busy machine
 #pragma omp parallel num_threads(count)
     task(argument, omp_get_thread_num());
+    if (dynamic != 0) omp_set_dynamic(dynamic);
   }
   const char* name() const override { return "OpenMP"; }
 
