@@ -47,11 +47,11 @@ const std::vector<Door>& Doors() {
   static const std::vector<Door> doors = {
       {"dnnl", {"kernels/gemm"}},
       {"oneapi/dnnl", {"kernels/gemm"}},
-      {"omp.h", {"engine/parallel"}},
+      {"omp.h", {"engine/parallel", "tests/openmp_host_test"}},
       {"immintrin.h", {"kernels/", "engine/parallel"}},  // parallel: the pause of a spin barrier
       {"hwy/", {"kernels/", "tests/", "bench/"}},
       {"xxhash.h", {"engine/format"}},
-      {"nlohmann/", {"tools/", "tests/"}},
+      {"nlohmann/", {"tools/", "tests/", "bench/"}},
       {"CLI/", {"tools/"}},
       {"utf8proc.h", {"tools/unicode/"}},
       {"gtest/", {"tests/"}},

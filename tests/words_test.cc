@@ -1,5 +1,7 @@
 #include "engine/text/words.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +15,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "gtest/gtest.h"
 
 namespace attend {
 namespace {
