@@ -119,9 +119,9 @@ std::vector<int> ThreadCounts() {
   const char* text = std::getenv("ATTEND_THREADS");
   if (text == nullptr) return {1, 2};
   const std::string_view number(text);
-  int threads = 0;
+  int threads = -1;  // what is no number stays that, and Create refuses it
   std::from_chars(number.data(), number.data() + number.size(), threads);
-  return {threads};  // Create refuses what is no number of threads, and says so
+  return {threads};
 }
 
 const bool kRegistered = [] {
