@@ -61,3 +61,32 @@ expect "the example, by the compiler alone" "$tagged" "$("$work/plain" "I saw a 
 foreign=$(nm -DC --defined-only "$library_dir/libattend.so" |
           grep -E ' [TW] ' | grep -E 'dnnl::|hwy::' || true)
 expect "no name of a dependency is exported" "" "$foreign"
+
+# The static library brings along what it needs; as a part of another project attend changes neither
+# that project's flags nor its build type.
+mkdir "$work/parent"
+cat > "$work/parent/CMakeLists.txt" << 'END'
+cmake_minimum_required(VERSION 3.22)
+project(parent LANGUAGES C CXX)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(PREFIX)
+  find_package(attend 0.1 REQUIRED COMPONENTS static PATHS "${PREFIX}" NO_DEFAULT_PATH)
+else()
+  add_subdirectory("${SOURCE}" attend)
+endif()
+add_executable(parent "${SOURCE}/examples/tag/tag.cc")
+target_compile_definitions(parent PRIVATE TAG_MODEL="")
+target_link_libraries(parent PRIVATE attend::attend_static)
+if(CMAKE_BUILD_TYPE)
+  message(FATAL_ERROR "attend chose the build type ${CMAKE_BUILD_TYPE}")
+endif()
+END
+for where in -DPREFIX= "-DPREFIX=$prefix"; do
+  quietly "$CMAKE" -S "$work/parent" -B "$work/parent/build" -G "$GENERATOR" \
+          -DCMAKE_CXX_COMPILER="$CXX" -DSOURCE="$ATTEND_SOURCE_DIR" "$where"
+  command=$(grep '"command"' "$work/parent/build/compile_commands.json" | grep 'examples/tag/tag.cc')
+  flags=$(grep -oE -e '-march[^ ]*|-W[^ ]*|-fvisibility[^ ]*|-D(HWY|ATTEND)[^ ]*' <<< "$command" || true)
+  expect "no flag of attend reaches its parent ($where)" "" "$flags"
+done
+quietly "$CMAKE" --build "$work/parent/build"
+expect "the example, linked statically" "$tagged" "$("$work/parent/build/parent" "I saw a saw" "$model")"

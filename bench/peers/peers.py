@@ -111,8 +111,8 @@ def read_sentences(options):
     tokenizer = Tokenizer.from_file(options.tokenizer)
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_length=512)
-    lines = pathlib.Path(options.sentences).read_text(encoding="utf-8").splitlines()
-    return [e.ids for e in tokenizer.encode_batch([line.split("\t")[-1] for line in lines])]
+    lines = pathlib.Path(options.sentences).read_text(encoding="utf-8").rstrip("\n").split("\n")
+    return [e.ids for e in tokenizer.encode_batch([line.split("\t")[0] for line in lines])]
 
 
 def in_batches(sequences, size=32):
@@ -191,7 +191,7 @@ def main():
     parser.add_argument("--model", required=True)
     parser.add_argument("--onnx", required=True)
     parser.add_argument("--tokenizer", required=True)
-    parser.add_argument("--sentences", help="text, one sentence a line, behind the last tab")
+    parser.add_argument("--sentences", help="one sentence a line, before the first tab")
     parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--isa", help="limits attend's instruction set")
