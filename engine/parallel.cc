@@ -66,26 +66,28 @@ class OpenMpThreads final : public Threads {
 class PoolThreads final : public Threads {
  public:
   explicit PoolThreads(int size) : process_(getpid()) {
-    workers_.reserve(static_cast<size_t>(size - 1));
-    for (int i = 1; i < size; ++i) workers_.emplace_back([this, i] { Work(i); });
+    pool_->workers.reserve(static_cast<size_t>(size - 1));
+    try {
+      for (int i = 1; i < size; ++i) {
+        pool_->workers.emplace_back([pool = pool_.get(), i] { pool->Work(i); });
+      }
+    } catch (...) {
+      Stop();  // those that have started
+      throw;
+    }
   }
 
   ~PoolThreads() override {
     if (getpid() != process_) {
-      for (std::thread& worker : workers_) worker.detach();  // they are not in this process
+      // The workers are not in this process. To destroy what they wait on would wait for them.
+      static_cast<void>(pool_.release());
       return;
     }
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      stop_ = true;
-      ++generation_;
-    }
-    wake_.notify_all();
-    for (std::thread& worker : workers_) worker.join();
+    Stop();
   }
 
   int Available() const override {
-    return getpid() == process_ ? static_cast<int>(workers_.size()) + 1 : 1;
+    return getpid() == process_ ? static_cast<int>(pool_->workers.size()) + 1 : 1;
   }
 
   void Run(int count, Task task, void* argument) override {
@@ -95,49 +97,63 @@ class PoolThreads final : public Threads {
       return;
     }
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      task_ = task;
-      argument_ = argument;
-      count_ = count;
-      running_ = count - 1;
-      ++generation_;
+      const std::lock_guard<std::mutex> lock(pool_->mutex);
+      pool_->task = task;
+      pool_->argument = argument;
+      pool_->count = count;
+      pool_->running = count - 1;
+      ++pool_->generation;
     }
-    wake_.notify_all();
+    pool_->wake.notify_all();
     task(argument, 0);
-    std::unique_lock<std::mutex> lock(mutex_);
-    done_.wait(lock, [this] { return running_ == 0; });
+    std::unique_lock<std::mutex> lock(pool_->mutex);
+    pool_->done.wait(lock, [this] { return pool_->running == 0; });
   }
   const char* name() const override { return "std::thread"; }
 
  private:
-  void Work(int index) {
-    const OneOpenMpThread guard;
-    uint64_t seen = 0;
-    std::unique_lock<std::mutex> lock(mutex_);
-    while (true) {
-      wake_.wait(lock, [&] { return generation_ != seen; });
-      seen = generation_;
-      if (stop_) return;
-      if (index >= count_) continue;
-      const Task task = task_;
-      void* const argument = argument_;
-      lock.unlock();
-      task(argument, index);
-      lock.lock();
-      if (--running_ == 0) done_.notify_one();
+  void Stop() {
+    {
+      const std::lock_guard<std::mutex> lock(pool_->mutex);
+      pool_->stop = true;
+      ++pool_->generation;
     }
+    pool_->wake.notify_all();
+    for (std::thread& worker : pool_->workers) worker.join();
   }
 
+  struct Pool {
+    std::mutex mutex;
+    std::condition_variable wake, done;
+    uint64_t generation = 0;
+    bool stop = false;
+    Task task = nullptr;
+    void* argument = nullptr;
+    int count = 0;
+    int running = 0;
+    std::vector<std::thread> workers;
+
+    void Work(int index) {
+      const OneOpenMpThread guard;
+      uint64_t seen = 0;
+      std::unique_lock<std::mutex> lock(mutex);
+      while (true) {
+        wake.wait(lock, [&] { return generation != seen; });
+        seen = generation;
+        if (stop) return;
+        if (index >= count) continue;
+        const Task my_task = task;
+        void* const my_argument = argument;
+        lock.unlock();
+        my_task(my_argument, index);
+        lock.lock();
+        if (--running == 0) done.notify_one();
+      }
+    }
+  };
+
   pid_t process_;
-  std::mutex mutex_;
-  std::condition_variable wake_, done_;
-  uint64_t generation_ = 0;
-  bool stop_ = false;
-  Task task_ = nullptr;
-  void* argument_ = nullptr;
-  int count_ = 0;
-  int running_ = 0;
-  std::vector<std::thread> workers_;
+  std::unique_ptr<Pool> pool_ = std::make_unique<Pool>();
 };
 
 class ExecutorThreads final : public Threads {
