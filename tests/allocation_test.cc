@@ -31,17 +31,13 @@
 #define ATTEND_TEST_SANITIZED 0
 #endif
 
+#if !ATTEND_TEST_SANITIZED
 namespace {
 
 // Whose code asked for memory, by the place of the caller's code.
 enum Owner { kOwn, kDnnl, kOpenMp, kOthers, kOwners };
 std::atomic<bool> counting{false};
 std::atomic<int64_t> counts[kOwners];
-
-}  // namespace
-
-#if !ATTEND_TEST_SANITIZED
-namespace {
 
 struct Range {
   uintptr_t begin = 0, end = 0;
@@ -131,6 +127,34 @@ Maps ReadMaps() {
 }
 
 #if !ATTEND_TEST_SANITIZED
+struct Batch {
+  std::vector<int32_t> ids, offsets{0};
+  TokenBatch view() const { return {.ids = ids, .offsets = offsets}; }
+};
+
+std::vector<Batch> RandomBatches(int count, size_t max_tokens) {
+  std::mt19937 random(3);
+  std::vector<Batch> batches(static_cast<size_t>(count));
+  for (Batch& batch : batches) {
+    const size_t sequences = 1 + random() % 8;
+    for (size_t b = 0; b < sequences; ++b) {
+      const size_t length = 1 + random() % (max_tokens / sequences);
+      for (size_t i = 0; i < length; ++i)
+        batch.ids.push_back(static_cast<int32_t>(random() % 1000));
+      batch.offsets.push_back(static_cast<int32_t>(batch.ids.size()));
+    }
+  }
+  return batches;
+}
+
+ModelConfig Config() {
+  ModelConfig config = testing::EncoderConfig(192, 3, 6, 768);
+  config.task = Task::kEmbedding;
+  config.pooling = Pooling::kMean;
+  config.normalize = true;
+  return config;
+}
+
 // The executable mapping of the file whose name has `part`; of this program for "".
 Range CodeOf(const std::string& part) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
@@ -162,34 +186,6 @@ int64_t MappedBytes() {
 }
 
 int64_t HeapBytes() { return static_cast<int64_t>(mallinfo2().uordblks); }
-
-struct Batch {
-  std::vector<int32_t> ids, offsets{0};
-  TokenBatch view() const { return {.ids = ids, .offsets = offsets}; }
-};
-
-std::vector<Batch> RandomBatches(int count, size_t max_tokens) {
-  std::mt19937 random(3);
-  std::vector<Batch> batches(static_cast<size_t>(count));
-  for (Batch& batch : batches) {
-    const size_t sequences = 1 + random() % 8;
-    for (size_t b = 0; b < sequences; ++b) {
-      const size_t length = 1 + random() % (max_tokens / sequences);
-      for (size_t i = 0; i < length; ++i)
-        batch.ids.push_back(static_cast<int32_t>(random() % 1000));
-      batch.offsets.push_back(static_cast<int32_t>(batch.ids.size()));
-    }
-  }
-  return batches;
-}
-
-ModelConfig Config() {
-  ModelConfig config = testing::EncoderConfig(192, 3, 6, 768);
-  config.task = Task::kEmbedding;
-  config.pooling = Pooling::kMean;
-  config.normalize = true;
-  return config;
-}
 
 TEST(Allocation, ARunAllocatesAndCompilesNothing) {
 #if ATTEND_TEST_SANITIZED
