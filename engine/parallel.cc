@@ -29,15 +29,22 @@ class SerialThreads final : public Threads {
 };
 
 #ifdef ATTEND_WITH_OPENMP
+// The process whose OpenMP teams are alive: not a child that was forked after the first Session.
+pid_t OpenMpProcess() {
+  static const pid_t process = getpid();
+  return process;
+}
+
 class OpenMpThreads final : public Threads {
  public:
-  explicit OpenMpThreads(int size) : size_(size), process_(getpid()) {}
+  explicit OpenMpThreads(int size) : size_(size) {}
 
   // libgomp's team does not survive fork: the child would wait for threads that are gone.
   // And inside a parallel region of the host's, or at its thread limit, a team would be smaller
   // than asked for: its threads would wait for some that never come.
   int Available() const override {
-    if (getpid() != process_ || omp_get_active_level() >= omp_get_max_active_levels()) return 1;
+    if (getpid() != OpenMpProcess()) return 1;
+    if (omp_get_active_level() >= omp_get_max_active_levels()) return 1;
     return std::min(size_, omp_get_thread_limit());
   }
 
@@ -58,7 +65,6 @@ class OpenMpThreads final : public Threads {
 
  private:
   int size_;
-  pid_t process_;
 };
 #endif
 
@@ -203,7 +209,7 @@ Result<std::unique_ptr<Threads>> Threads::Create(ThreadBackend backend, int num_
   }
   if (backend == ThreadBackend::kSerial) return std::unique_ptr<Threads>(new SerialThreads);
 #ifdef ATTEND_WITH_OPENMP
-  if (backend != ThreadBackend::kThread) {
+  if (backend != ThreadBackend::kThread && getpid() == OpenMpProcess()) {
     return std::unique_ptr<Threads>(new OpenMpThreads(num_threads));
   }
 #else

@@ -119,9 +119,9 @@ class ATTEND_EXPORT Executor {
 // Where the threads of a Session come from.
 enum class ThreadBackend : int32_t {
   kDefault = 0,  // OpenMP where attend was built with it, else kThread
-  kOpenMp = 1,
-  kThread = 2,  // a pool of std::threads of attend's own, shared by all Sessions
-  kSerial = 3,  // no threads
+  kOpenMp = 1,   // in a child after fork, where OpenMP's threads are gone, kThread
+  kThread = 2,   // a pool of std::threads of the Session's own
+  kSerial = 3,   // no threads
 };
 
 // How the rows of a batch are shared among threads. Results do not depend on it, bit by bit.
