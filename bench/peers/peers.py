@@ -4,9 +4,9 @@
              --tokenizer tokenizer.json --sentences en_ewt.dev.text.tsv --threads 2 1
              --json out.json
 
-Every case is run in rounds; in a round every engine has a turn of a few runs, of which the first is
-not counted, with a pause between the turns, so that no engine's threads still spin in another's
-time and a machine that changes its speed changes it for all. The figure is the median of all runs.
+Every case is run in rounds; in a round every engine has a turn of a few runs, of which the first
+three are not counted, with a pause between the turns, so that no engine's threads still spin in
+another's time and a machine that changes its speed changes it for all. The figure is the median of all runs.
 Prints Markdown tables. Where lengths differ, peers get padding and a mask, attend gets the ids.
 
 A new peer is one class with `name`, `prepare(sequences)` and `run(prepared)` (seconds), and a line
@@ -142,15 +142,17 @@ def time_case(engines, batches, options):
     def once(k):
         return sum(engines[k].run(batch) for batch in prepared[k])
 
-    first = [once(k) for k in range(len(engines))]  # warms up, and tells how long a run takes
+    # Warms up, and tells how long a run takes: the first ever touches memory for the first time.
+    first = [min(once(k) for _ in range(3)) for k in range(len(engines))]
     seconds = [[] for _ in engines]
     rounds = options.rounds if first[0] < 1 else max(3, options.rounds // 4)
     for _ in range(rounds):
         for k in range(len(engines)):
-            time.sleep(0.03)
-            if first[k] < 1:
+            # A pool that spins between calls does so for up to half a second: "pause" is slow here.
+            time.sleep(0.5)
+            for _ in range(3 if first[k] < 1 else 0):
                 once(k)
-            for _ in range(max(1, min(20, int(0.05 / first[k])))):
+            for _ in range(max(1, min(40, int(0.1 / first[k])))):
                 seconds[k].append(once(k))
     return seconds
 
