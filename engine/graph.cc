@@ -22,6 +22,13 @@ int Graph::UseKernel(std::shared_ptr<const LinearKernel> kernel) {
   return static_cast<int>(kernels_.size()) - 1;
 }
 
+const float* StepContext::ReadPadded(Value value) const {
+  const float* from = Read(value);
+  if (values[value.id].segment == segment) return from;
+  std::memcpy(copy, from, static_cast<size_t>(rows * width(value)) * sizeof(float));
+  return copy;
+}
+
 void StepContext::Keep(Value value, int64_t begin, int64_t end) const {
   const ValueInfo& info = values[value.id];
   if (!info.kept) return;

@@ -92,6 +92,9 @@ struct StepContext {
   const float* Read(Value value) const {
     return values[value.id].segment == segment ? Tile(value) : Arena(value);
   }
+  // The same for a GEMM, which reads a few rows more than there are: in a tile they are ours, in
+  // the arena somebody's, so that what lies there is copied first.
+  const float* ReadPadded(Value value) const;
   int64_t width(Value value) const { return values[value.id].width; }
 
   // Stores columns [begin, end) of a value that was computed in the tile, if it is kept. Of what

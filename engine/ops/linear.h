@@ -48,7 +48,7 @@ class LinearStep final : public Step {
   void Run(const StepContext& context) const override {
     const Panels& panels = linear_.kernel->panels();
     const int64_t n = linear_.kernel->n();
-    const float* x = PaddedInput(context);
+    const float* x = context.ReadPadded(x_);
     float* const y = context.Tile(y_);
     for (int64_t panel = context.PartBegin(panels.count); panel < context.PartEnd(panels.count);
          ++panel) {
@@ -77,15 +77,6 @@ class LinearStep final : public Step {
   }
 
  private:
-  // GEMM reads a few rows more than there are: in a tile they are ours, in the arena somebody's.
-  const float* PaddedInput(const StepContext& context) const {
-    const float* x = context.Read(x_);
-    if (context.values[x_.id].segment == context.segment) return x;
-    std::memcpy(context.copy, x,
-                static_cast<size_t>(context.rows * context.width(x_)) * sizeof(float));
-    return context.copy;
-  }
-
   void Store(const StepContext& context, int64_t begin, int64_t columns, float* y,
              int64_t n) const {
     if (options_.residual.id >= 0) {

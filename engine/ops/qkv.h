@@ -52,12 +52,7 @@ class QkvStep final : public Step {
         pack_(BindPackKv()) {}
 
   void Run(const StepContext& context) const override {
-    const float* x = context.Read(x_);
-    if (context.values[x_.id].segment != context.segment) {
-      std::memcpy(context.copy, x,
-                  static_cast<size_t>(context.rows * context.width(x_)) * sizeof(float));
-      x = context.copy;
-    }
+    const float* x = context.ReadPadded(x_);
     for (int64_t group = context.PartBegin(groups_.count());
          group < context.PartEnd(groups_.count()); ++group) {
       context.runners[kernel_]->RunPanel(*linear_.weights, group, context.rows, x, context.panel);
