@@ -145,7 +145,8 @@ def time_case(engines, batches, options):
     # Warms up, and tells how long a run takes: the first ever touches memory for the first time.
     first = [min(once(k) for _ in range(3)) for k in range(len(engines))]
     seconds = [[] for _ in engines]
-    rounds = options.rounds if first[0] < 1 else max(3, options.rounds // 4)
+    # A case that takes long is one of many batches: its sum is steady, and its rounds are few.
+    rounds = options.rounds if max(first) < 1 else options.long_rounds
     for _ in range(rounds):
         for k in range(len(engines)):
             # A pool that spins between calls does so for up to half a second: "pause" is slow here.
@@ -173,18 +174,20 @@ def cpu_name():
     return platform.processor()
 
 
-def print_table(rows, names, threads):
-    print(f"\n{threads} thread{'s' if threads > 1 else ''}; ms a run, tokens/s for EWT\n")
+def print_head(names, threads):
+    print(f"\n{threads} thread{'s' if threads > 1 else ''}; ms a run, or for EWT tokens/s\n")
     print("| case | " + " | ".join(names) + " | best peer / attend |")
-    print("|---|" + "---:|" * (len(names) + 1))
-    for row in rows:
-        medians = [row["median_s"][name] for name in names]
-        if row["batches"] > 1:
-            cells = [f"{row['tokens'] / median:,.0f}" for median in medians]
-        else:
-            cells = [f"{median * 1e3:.3f}" for median in medians]
-        ratio = min(medians[1:]) / medians[0] if len(medians) > 1 else float("nan")
-        print(f"| {row['case']} | " + " | ".join(cells) + f" | {ratio:.2f} |", flush=True)
+    print("|---|" + "---:|" * (len(names) + 1), flush=True)
+
+
+def print_row(row, names):
+    medians = [row["median_s"][name] for name in names]
+    if row["batches"] > 1:
+        cells = [f"{row['tokens'] / median:,.0f}" for median in medians]
+    else:
+        cells = [f"{median * 1e3:.3f}" for median in medians]
+    ratio = min(medians[1:]) / medians[0] if len(medians) > 1 else float("nan")
+    print(f"| {row['case']} | " + " | ".join(cells) + f" | {ratio:.2f} |", flush=True)
 
 
 def main():
@@ -196,6 +199,7 @@ def main():
     parser.add_argument("--sentences", help="one sentence a line, before the first tab")
     parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
     parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--long-rounds", type=int, default=3, help="rounds of cases over a second")
     parser.add_argument("--isa", help="limits attend's instruction set")
     parser.add_argument("--case", help="only the cases whose name contains this")
     parser.add_argument("--json", help="where the figures go")
@@ -209,16 +213,16 @@ def main():
         engines = make_engines(options, threads)
         check_equal(engines, [[101, 1045, 2387, 1037, 2387, 102], [101, 7592, 102]])
         names = [engine.name for engine in engines]
-        rows = []
+        print_head(names, threads)
         for name, batches in cases:
             seconds = time_case(engines, batches, options)
-            rows.append({"case": name, "threads": threads, "batches": len(batches),
-                         "tokens": sum(len(s) for batch in batches for s in batch),
-                         "median_s": dict(zip(names, map(statistics.median, seconds))),
-                         "fastest_s": dict(zip(names, map(min, seconds))),
-                         "runs": dict(zip(names, map(len, seconds)))})
-        print_table(rows, names, threads)
-        report["results"] += rows
+            row = {"case": name, "threads": threads, "batches": len(batches),
+                   "tokens": sum(len(s) for batch in batches for s in batch),
+                   "median_s": dict(zip(names, map(statistics.median, seconds))),
+                   "fastest_s": dict(zip(names, map(min, seconds))),
+                   "runs": dict(zip(names, map(len, seconds)))}
+            print_row(row, names)
+            report["results"].append(row)
         for engine in engines:
             engine.close()
     if options.json:
