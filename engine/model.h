@@ -2,11 +2,8 @@
 #ifndef ATTEND_ENGINE_MODEL_H_
 #define ATTEND_ENGINE_MODEL_H_
 
-#include <map>
 #include <memory>
-#include <mutex>
-#include <string>
-#include <vector>
+#include <utility>
 
 #include "attend/attend.h"
 #include "engine/config.h"

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "attend/attend.h"
@@ -81,6 +82,21 @@ class PipelineRunner {
   Encoding encoding_;             // reused
   std::vector<int32_t> offsets_;  // of one run, reused
 };
+
+// A pipeline over the model in the file `path`.
+template <typename Pipeline>
+Result<Pipeline> LoadPipeline(const std::string& path, const PipelineOptions& options) {
+  Result<Model> model = Model::Load(path);
+  if (!model.ok()) return model.status();
+  return Pipeline::Create(*model, options);
+}
+
+// The answer to a batch of one text.
+template <typename Answer>
+Result<Answer> OnlyAnswer(Result<std::vector<Answer>> answers) {
+  if (!answers.ok()) return answers.status();
+  return std::move(answers->front());
+}
 
 // The label with the largest logit and its softmax probability.
 struct Best {

@@ -37,9 +37,7 @@ Classifier& Classifier::operator=(Classifier&&) noexcept = default;
 Classifier::~Classifier() = default;
 
 Result<Classifier> Classifier::Load(const std::string& path, const PipelineOptions& options) {
-  Result<Model> model = Model::Load(path);
-  if (!model.ok()) return model.status();
-  return Create(*model, options);
+  return LoadPipeline<Classifier>(path, options);
 }
 
 Result<Classifier> Classifier::Create(const Model& model, const PipelineOptions& options) {
@@ -50,15 +48,11 @@ Result<Classifier> Classifier::Create(const Model& model, const PipelineOptions&
 }
 
 Result<Classification> Classifier::Classify(std::string_view text) {
-  Result<std::vector<Classification>> results = impl_->Run(std::span(&text, 1), nullptr);
-  if (!results.ok()) return results.status();
-  return std::move(results->front());
+  return OnlyAnswer(impl_->Run(std::span(&text, 1), nullptr));
 }
 
 Result<Classification> Classifier::ClassifyPair(std::string_view text, std::string_view pair) {
-  Result<std::vector<Classification>> results = impl_->Run(std::span(&text, 1), &pair);
-  if (!results.ok()) return results.status();
-  return std::move(results->front());
+  return OnlyAnswer(impl_->Run(std::span(&text, 1), &pair));
 }
 
 Result<std::vector<Classification>> Classifier::ClassifyBatch(

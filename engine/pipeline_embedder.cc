@@ -17,9 +17,7 @@ Embedder& Embedder::operator=(Embedder&&) noexcept = default;
 Embedder::~Embedder() = default;
 
 Result<Embedder> Embedder::Load(const std::string& path, const PipelineOptions& options) {
-  Result<Model> model = Model::Load(path);
-  if (!model.ok()) return model.status();
-  return Create(*model, options);
+  return LoadPipeline<Embedder>(path, options);
 }
 
 Result<Embedder> Embedder::Create(const Model& model, const PipelineOptions& options) {
@@ -30,9 +28,7 @@ Result<Embedder> Embedder::Create(const Model& model, const PipelineOptions& opt
 }
 
 Result<Embedding> Embedder::Embed(std::string_view text) {
-  Result<std::vector<Embedding>> results = EmbedBatch(std::span(&text, 1));
-  if (!results.ok()) return results.status();
-  return std::move(results->front());
+  return OnlyAnswer(EmbedBatch(std::span(&text, 1)));
 }
 
 Result<std::vector<Embedding>> Embedder::EmbedBatch(std::span<const std::string_view> texts) {

@@ -72,9 +72,7 @@ Reranker& Reranker::operator=(Reranker&&) noexcept = default;
 Reranker::~Reranker() = default;
 
 Result<Reranker> Reranker::Load(const std::string& path, const PipelineOptions& options) {
-  Result<Model> model = Model::Load(path);
-  if (!model.ok()) return model.status();
-  return Create(*model, options);
+  return LoadPipeline<Reranker>(path, options);
 }
 
 Result<Reranker> Reranker::Create(const Model& model, const PipelineOptions& options) {

@@ -190,9 +190,7 @@ Tagger& Tagger::operator=(Tagger&&) noexcept = default;
 Tagger::~Tagger() = default;
 
 Result<Tagger> Tagger::Load(const std::string& path, const PipelineOptions& options) {
-  Result<Model> model = Model::Load(path);
-  if (!model.ok()) return model.status();
-  return Create(*model, options);
+  return LoadPipeline<Tagger>(path, options);
 }
 
 Result<Tagger> Tagger::Create(const Model& model, const PipelineOptions& options) {
@@ -203,9 +201,7 @@ Result<Tagger> Tagger::Create(const Model& model, const PipelineOptions& options
 }
 
 Result<Tags> Tagger::Tag(std::string_view text) {
-  Result<std::vector<Tags>> tags = TagBatch(std::span(&text, 1));
-  if (!tags.ok()) return tags.status();
-  return std::move(tags->front());
+  return OnlyAnswer(TagBatch(std::span(&text, 1)));
 }
 
 Result<std::vector<Tags>> Tagger::TagBatch(std::span<const std::string_view> texts) {
@@ -227,9 +223,7 @@ Result<std::vector<Tags>> Tagger::TagBatch(std::span<const std::string_view> tex
 
 Result<Tags> Tagger::TagWords(std::span<const std::string_view> words) {
   const std::vector<std::string_view> text(words.begin(), words.end());
-  Result<std::vector<Tags>> tags = TagWordsBatch(std::span(&text, 1));
-  if (!tags.ok()) return tags.status();
-  return std::move(tags->front());
+  return OnlyAnswer(TagWordsBatch(std::span(&text, 1)));
 }
 
 Result<std::vector<Tags>> Tagger::TagWordsBatch(

@@ -148,7 +148,6 @@ Result<std::unique_ptr<SessionData>> Compile(const Model& model, SessionOptions 
   auto data = std::make_unique<SessionData>();
   data->model = model.shared();
   data->options = options;
-  const OneOpenMpThread guard;  // primitives are made as they will run
   data->rates = RatesOf(BoundIsa());
   Graph graph(data->model->config, data->model->weights.get());
   ATTEND_RETURN_IF_ERROR(BuildGraph(graph));
@@ -171,8 +170,7 @@ bool AllocateThread(const SessionData& data, int64_t scratch_floats, ThreadMemor
          Allocate(static_cast<size_t>(scratch_floats), &memory->scratch, total);
 }
 
-}  // namespace
-
+// Takes all memory that the plan and the options call for.
 Status AllocateSession(SessionData* data) {
   const Plan& plan = data->plan;
   const SessionOptions& options = data->options;
@@ -221,14 +219,14 @@ Status AllocateSession(SessionData* data) {
   return Status();
 }
 
+}  // namespace
+
 Result<Session> Session::Create(const Model& model, const SessionOptions& options) {
   try {
+    const OneOpenMpThread guard;  // primitives are made as they will run
     Result<std::unique_ptr<SessionData>> data = Compile(model, options);
     if (!data.ok()) return data.status();
-    {
-      const OneOpenMpThread guard;
-      ATTEND_RETURN_IF_ERROR(AllocateSession(data->get()));
-    }
+    ATTEND_RETURN_IF_ERROR(AllocateSession(data->get()));
     Result<std::unique_ptr<Threads>> threads =
         Threads::Create(options.backend, (*data)->options.num_threads, options.executor);
     if (!threads.ok()) return threads.status();

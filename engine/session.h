@@ -49,9 +49,6 @@ struct SessionData {
 Status CheckBatch(const TokenBatch& batch, SessionData* data);
 Status CheckBatch(const VectorBatch& batch, SessionData* data);
 
-// Takes all memory that `data->plan` and its options call for.
-Status AllocateSession(SessionData* data);
-
 }  // namespace attend
 
 #endif  // ATTEND_ENGINE_SESSION_H_

@@ -25,8 +25,26 @@ int64_t NearestCut(std::span<const int32_t> offsets, int64_t target, int64_t lea
   return std::max(cut, least);
 }
 
+// Where the share of `part`, which begins at `begin`, ends; the last part takes what is left.
+int64_t EndOfPart(Share share, std::span<const int32_t> offsets, int part, int parts,
+                  int64_t begin) {
+  const int64_t tokens = offsets.back();
+  if (part + 1 == parts) return tokens;
+  return NearestCut(offsets, tokens * (part + 1) / parts, begin, share == Share::kSequences);
+}
+
 int64_t SequenceAt(std::span<const int32_t> offsets, int64_t row) {
   return std::lower_bound(offsets.begin(), offsets.end(), row) - offsets.begin();
+}
+
+// Pairs of query and key of the sequences that begin in rows [begin, end).
+double Pairs(std::span<const int32_t> offsets, int64_t begin, int64_t end) {
+  double pairs = 0;
+  for (int64_t b = SequenceAt(offsets, begin); offsets[b] < end; ++b) {
+    const double length = offsets[b + 1] - offsets[b];
+    pairs += length * length;
+  }
+  return pairs;
 }
 
 // Seconds of `rows` rows in tiles: the arithmetic, or the reading of the weights for every tile.
@@ -61,11 +79,9 @@ MachineRates RatesOf(Isa isa) {
 void CutShares(Share share, std::span<const int32_t> offsets, int parts,
                std::span<ThreadShare> shares) {
   const int64_t tokens = offsets.back();
-  const bool whole = share == Share::kSequences;
   int64_t begin = 0;
   for (int part = 0; part < parts; ++part) {
-    const int64_t target = tokens * (part + 1) / parts;
-    const int64_t end = part + 1 == parts ? tokens : NearestCut(offsets, target, begin, whole);
+    const int64_t end = EndOfPart(share, offsets, part, parts, begin);
     ThreadShare& mine = shares[part];
     mine.row_begin = begin;
     mine.row_end = end;
@@ -83,11 +99,7 @@ void CutShares(Share share, std::span<const int32_t> offsets, int parts,
 double PredictSeconds(Share share, const PlanCosts& costs, const MachineRates& rates,
                       std::span<const int32_t> offsets, int parts) {
   const int64_t tokens = offsets.back();
-  double pairs = 0, longest = 0;
-  for (size_t b = 0; b + 1 < offsets.size(); ++b) {
-    const double length = offsets[b + 1] - offsets[b];
-    pairs += length * length;
-  }
+  const double pairs = Pairs(offsets, 0, tokens);
   const double per_pair = costs.flops_per_pair / rates.attention_flops;
   if (share == Share::kColumns) {
     const double repeated = costs.row_values * rates.step_seconds * static_cast<double>(tokens);
@@ -96,19 +108,13 @@ double PredictSeconds(Share share, const PlanCosts& costs, const MachineRates& r
            static_cast<double>(costs.column_barriers) * rates.barrier_seconds * (parts > 1);
   }
   // The slowest thread decides.
+  double longest = 0;
   int64_t begin = 0;
   for (int part = 0; part < parts; ++part) {
-    const int64_t target = tokens * (part + 1) / parts;
-    const int64_t end =
-        part + 1 == parts ? tokens : NearestCut(offsets, target, begin, share == Share::kSequences);
-    double own_pairs = pairs * static_cast<double>(end - begin) / static_cast<double>(tokens);
-    if (share == Share::kSequences) {
-      own_pairs = 0;
-      for (int64_t b = SequenceAt(offsets, begin); offsets[b] < end; ++b) {
-        const double length = offsets[b + 1] - offsets[b];
-        own_pairs += length * length;
-      }
-    }
+    const int64_t end = EndOfPart(share, offsets, part, parts, begin);
+    const double own_pairs = share == Share::kSequences ? Pairs(offsets, begin, end)
+                                                        : pairs * static_cast<double>(end - begin) /
+                                                              static_cast<double>(tokens);
     const double rows = static_cast<double>(end - begin);
     longest =
         std::max(longest, TileSeconds(costs, rates, end - begin, kTileRows, 1) +

@@ -17,19 +17,7 @@ Status PlanBertConfig(const ConversionSource& source, ModelConfig* config) {
   config->norm_eps = fields.Float("layer_norm_eps", 1e-30, 1, 1e-12);
   config->activation = fields.ActivationName("hidden_act", "gelu");
   ATTEND_RETURN_IF_ERROR(fields.status());
-  if (config->hidden_size % config->num_heads != 0) {
-    return {ErrorCode::kCorrupt,
-            "the field \"num_attention_heads\" is " + std::to_string(config->num_heads) +
-                "; expected a divisor of hidden_size, " + std::to_string(config->hidden_size),
-            source.where};
-  }
-  config->num_kv_heads = config->num_heads;
-  config->head_dim = config->hidden_size / config->num_heads;
-  config->embedding_size = config->hidden_size;
-  config->position = Position::kLearned;
-  config->max_length = config->max_positions;
-  config->norm = NormPlace::kPost;
-  return {};
+  return SetEncoderShape(source, "num_attention_heads", "hidden_size", config);
 }
 
 void MapBertEncoder(const ConversionSource& source, const std::string& prefix,

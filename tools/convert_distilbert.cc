@@ -18,20 +18,8 @@ Status ReadConfig(const ConversionSource& source, ModelConfig* config) {
   // Only says how the position table was made; the folder has the table either way.
   fields.Bool("sinusoidal_pos_embds", false);
   ATTEND_RETURN_IF_ERROR(fields.status());
-  if (config->hidden_size % config->num_heads != 0) {
-    return {ErrorCode::kCorrupt,
-            "the field \"n_heads\" is " + std::to_string(config->num_heads) +
-                "; expected a divisor of dim, " + std::to_string(config->hidden_size),
-            source.where};
-  }
-  config->num_kv_heads = config->num_heads;
-  config->head_dim = config->hidden_size / config->num_heads;
-  config->embedding_size = config->hidden_size;
-  config->position = Position::kLearned;
-  config->max_length = config->max_positions;
-  config->norm = NormPlace::kPost;
   config->norm_eps = 1e-12;  // fixed in the model, not in its config
-  return {};
+  return SetEncoderShape(source, "n_heads", "dim", config);
 }
 
 }  // namespace

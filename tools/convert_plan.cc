@@ -304,4 +304,22 @@ void NoteUnknownFields(const ConversionSource& source, ConversionPlan* plan) {
                         names);
 }
 
+Status SetEncoderShape(const ConversionSource& source, std::string_view heads_field,
+                       std::string_view width_field, ModelConfig* config) {
+  if (config->hidden_size % config->num_heads != 0) {
+    return {ErrorCode::kCorrupt,
+            "the field \"" + std::string(heads_field) + "\" is " +
+                std::to_string(config->num_heads) + "; expected a divisor of " +
+                std::string(width_field) + ", " + std::to_string(config->hidden_size),
+            source.where};
+  }
+  config->num_kv_heads = config->num_heads;
+  config->head_dim = config->hidden_size / config->num_heads;
+  config->embedding_size = config->hidden_size;
+  config->position = Position::kLearned;
+  config->max_length = config->max_positions;
+  config->norm = NormPlace::kPost;
+  return {};
+}
+
 }  // namespace attend

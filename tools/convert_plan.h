@@ -97,6 +97,12 @@ Status CheckCommonFields(const ConversionSource& source);
 // Notes the fields of config.json that no converter here knows.
 void NoteUnknownFields(const ConversionSource& source, ConversionPlan* plan);
 
+// What follows from width, heads and positions in BERT and its kin: one key/value head a head,
+// equal heads, learned positions that bound the length, norms behind the blocks. The names are the
+// folder's, for the error that heads do not divide the width.
+Status SetEncoderShape(const ConversionSource& source, std::string_view heads_field,
+                       std::string_view width_field, ModelConfig* config);
+
 // The fields and layers that BERT and ELECTRA have in common.
 Status PlanBertConfig(const ConversionSource& source, ModelConfig* config);
 void MapBertEncoder(const ConversionSource& source, const std::string& prefix,

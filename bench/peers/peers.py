@@ -6,8 +6,9 @@
 
 Every case is run in rounds; in a round every engine has a turn of a few runs, of which the first
 three are not counted, with a pause between the turns, so that no engine's threads still spin in
-another's time and a machine that changes its speed changes it for all. The figure is the median of all runs.
-Prints Markdown tables. Where lengths differ, peers get padding and a mask, attend gets the ids.
+another's time and a machine that changes its speed changes it for all. The figure is the median of
+all runs. Prints Markdown tables. Where lengths differ, peers get padding and a mask, attend gets the
+ids.
 
 A new peer is one class with `name`, `prepare(sequences)` and `run(prepared)` (seconds), and a line
 in `make_engines`.
