@@ -53,7 +53,7 @@ struct Names<Pooling> {
 };
 template <>
 struct Names<Task> {
-  static constexpr std::array kAll = {"hidden", "tokens", "sequence", "embedding"};
+  static constexpr std::array kAll = {"hidden", "tokens", "sequence", "embedding", "generate"};
 };
 template <>
 struct Names<Precision> {
@@ -411,6 +411,9 @@ Status CheckAttention(const ModelConfig& c) {
 }
 
 Status CheckHead(const ModelConfig& c) {
+  if (c.task == Task::kGenerate && c.architecture == "encoder") {
+    return Bad("task", "generate needs a decoder; the architecture is \"encoder\".");
+  }
   if (c.task == Task::kSequence) {
     if (c.head_from_pooler && !c.pooler) {
       return Bad("head_from_pooler", "Expected pooler to be true.");

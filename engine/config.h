@@ -36,7 +36,7 @@ const char* Name(NormPlace value);
 const char* Name(NormType value);
 const char* Name(Activation value);
 const char* Name(Pooling value);
-const char* Name(Task value);       // "hidden", "tokens", "sequence", "embedding"
+const char* Name(Task value);       // "hidden", "tokens", "sequence", "embedding", "generate"
 const char* Name(Precision value);  // "f32", "bf16", "int8"
 
 struct ModelConfig {

@@ -18,6 +18,8 @@ const char* TaskPurpose(Task task) {
       return "labels whole texts; use Classifier or `attend classify`";
     case Task::kEmbedding:
       return "makes a vector of a text; use Embedder or `attend embed`";
+    case Task::kGenerate:
+      return "writes text; use `attend generate`";
   }
   return "is of an unknown kind";
 }

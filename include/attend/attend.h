@@ -38,6 +38,7 @@ enum class Task : int32_t {
   kTokens = 1,     // a label for every position (n -> n)
   kSequence = 2,   // a label for every sequence (n -> 1)
   kEmbedding = 3,  // a vector for every sequence
+  kGenerate = 4,   // the next token after every position: text out of text (n -> unknown)
 };
 
 // What is known of a model before any weight is touched.
