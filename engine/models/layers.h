@@ -1,0 +1,32 @@
+// What the pages of encoders and decoders have in common: the input, a layer, what is refused.
+#ifndef ATTEND_ENGINE_MODELS_LAYERS_H_
+#define ATTEND_ENGINE_MODELS_LAYERS_H_
+
+#include <string>
+
+#include "attend/status.h"
+#include "engine/graph.h"
+
+namespace attend {
+
+// Assigns the value of a Result<Value> to `target`, or returns its error.
+#define ATTEND_ASSIGN(target, expression)                   \
+  do {                                                      \
+    auto attend_result = (expression);                      \
+    if (!attend_result.ok()) return attend_result.status(); \
+    (target) = *attend_result;                              \
+  } while (false)
+
+// Refuses the parts of the family that the file may ask for and this build does not run.
+// Errors: kUnsupported naming field and value.
+Status CheckRunnable(const ModelConfig& config);
+
+// The rows that go into the first layer: embeddings, their norm, their projection.
+Result<Value> AddInput(Graph& graph);
+
+// One layer, x = layer(x): attention and feed-forward with the weights NAME.*.
+Status AddLayer(Graph& graph, Value& x, const std::string& name);
+
+}  // namespace attend
+
+#endif  // ATTEND_ENGINE_MODELS_LAYERS_H_
