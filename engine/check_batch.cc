@@ -1,4 +1,6 @@
 // The caller's batch is checked before anything runs; an error says which entry is wrong and why.
+#include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "engine/session.h"
@@ -7,15 +9,47 @@
 namespace attend {
 namespace {
 
-Status Invalid(std::string what, std::string where) {
-  return Status(ErrorCode::kInvalidArgument, std::move(what), std::move(where));
+// What a batch of tokens and one of vectors have in common.
+struct Sequences {
+  std::span<const int32_t> offsets;
+  std::span<const Edge> edges;
+  std::span<const int32_t> edge_offsets;
+  size_t tokens = 0;         // rows of the batch
+  const char* array = "";    // the name of the caller's array of rows
+  const char* element = "";  // what a row is
+};
+
+Status Invalid(std::string what, std::string where, std::string hint = {}) {
+  return Status(ErrorCode::kInvalidArgument, std::move(what), std::move(where), std::move(hint));
 }
 
 std::string At(const char* array, size_t index) {
   return std::string(array) + "[" + std::to_string(index) + "]";
 }
 
-Status CheckOffsets(std::span<const int32_t> offsets, size_t tokens, const SessionData& data) {
+// [0, ..., end], never decreasing.
+Status CheckOffsetArray(std::span<const int32_t> offsets, size_t end, const char* array,
+                        const char* counted) {
+  if (offsets.front() != 0) {
+    return Invalid("the first offset is " + std::to_string(offsets.front()) + ", expected 0",
+                   At(array, 0));
+  }
+  for (size_t b = 1; b < offsets.size(); ++b) {
+    if (offsets[b] >= offsets[b - 1]) continue;
+    return Invalid("the offset is " + std::to_string(offsets[b]) + ", before the previous " +
+                       std::to_string(offsets[b - 1]) + "; expected an increase",
+                   At(array, b));
+  }
+  if (static_cast<size_t>(offsets.back()) != end) {
+    return Invalid("the last offset is " + std::to_string(offsets.back()) + ", expected " +
+                       std::to_string(end) + ", the number of " + counted,
+                   At(array, offsets.size() - 1));
+  }
+  return Status();
+}
+
+Status CheckSequences(const Sequences& batch, const SessionData& data) {
+  const std::span<const int32_t> offsets = batch.offsets;
   if (offsets.size() < 2) {
     return Invalid("the batch is empty: offsets has " + std::to_string(offsets.size()) +
                        " entries, expected one more than there are sequences, at least 2",
@@ -28,39 +62,26 @@ Status CheckOffsets(std::span<const int32_t> offsets, size_t tokens, const Sessi
                       std::to_string(data.options.max_sequences),
                   "offsets", "raise SessionOptions::max_sequences or split the batch");
   }
-  if (tokens > static_cast<size_t>(data.options.max_tokens)) {
+  if (batch.tokens > static_cast<size_t>(data.options.max_tokens)) {
     return Status(ErrorCode::kCapacity,
-                  "the batch has " + std::to_string(tokens) + " tokens, the session takes " +
-                      std::to_string(data.options.max_tokens),
-                  "ids", "raise SessionOptions::max_tokens or split the batch");
+                  "the batch has " + std::to_string(batch.tokens) + " " + batch.element +
+                      "s, the session takes " + std::to_string(data.options.max_tokens),
+                  batch.array, "raise SessionOptions::max_tokens or split the batch");
   }
-  if (offsets.front() != 0) {
-    return Invalid("the first offset is " + std::to_string(offsets.front()) + ", expected 0",
-                   At("offsets", 0));
-  }
+  ATTEND_RETURN_IF_ERROR(CheckOffsetArray(offsets, batch.tokens, "offsets", "rows"));
   const int64_t max_length = data.model->config.max_length;
   for (size_t b = 0; b < sequences; ++b) {
     const int64_t length = static_cast<int64_t>(offsets[b + 1]) - offsets[b];
-    if (length < 0) {
-      return Invalid("the offset is " + std::to_string(offsets[b + 1]) + ", before the previous " +
-                         std::to_string(offsets[b]) + "; expected an increase",
-                     At("offsets", b + 1));
-    }
     if (length == 0) {
-      return Invalid("the sequence is empty, expected at least one token",
+      return Invalid(std::string("the sequence is empty, expected at least one ") + batch.element,
                      "sequence " + std::to_string(b));
     }
     if (max_length > 0 && length > max_length) {
       return Status(ErrorCode::kCapacity,
-                    "the sequence has " + std::to_string(length) + " tokens, the model takes " +
-                        std::to_string(max_length),
+                    "the sequence has " + std::to_string(length) + " " + batch.element +
+                        "s, the model takes " + std::to_string(max_length),
                     "sequence " + std::to_string(b), "cut it, or read it in windows");
     }
-  }
-  if (static_cast<size_t>(offsets.back()) != tokens) {
-    return Invalid("the last offset is " + std::to_string(offsets.back()) + ", expected " +
-                       std::to_string(tokens) + ", the number of rows",
-                   At("offsets", sequences));
   }
   return Status();
 }
@@ -76,15 +97,92 @@ Status CheckRange(std::span<const int32_t> values, int64_t limit, const char* ar
   return Status();
 }
 
-void FillView(std::span<const int32_t> offsets, SessionData* data) {
+Status CheckEdges(const Sequences& batch, const SessionData& data) {
+  const bool given = !batch.edges.empty() || !batch.edge_offsets.empty();
+  if (!data.model->config.edges) {
+    return given ? Invalid("edges were given, and the model takes none", "edges",
+                           "leave edges and edge_offsets empty")
+                 : Status();
+  }
+  if (batch.edge_offsets.size() != batch.offsets.size()) {
+    return Invalid(given ? "edge_offsets has " + std::to_string(batch.edge_offsets.size()) +
+                               " entries, expected " + std::to_string(batch.offsets.size()) +
+                               ", as many as offsets"
+                         : "the model needs the edges of every sequence, and none were given",
+                   "edge_offsets",
+                   given ? "" : "give edge_offsets, all 0 if no position sees another");
+  }
+  if (batch.edges.size() > static_cast<size_t>(data.options.max_edges)) {
+    return Status(ErrorCode::kCapacity,
+                  "the batch has " + std::to_string(batch.edges.size()) +
+                      " edges, the session takes " + std::to_string(data.options.max_edges),
+                  "edges", "raise SessionOptions::max_edges or split the batch");
+  }
+  ATTEND_RETURN_IF_ERROR(
+      CheckOffsetArray(batch.edge_offsets, batch.edges.size(), "edge_offsets", "edges"));
+  for (size_t b = 0; b + 1 < batch.offsets.size(); ++b) {
+    const int32_t length = batch.offsets[b + 1] - batch.offsets[b];
+    const auto outside = [length](int32_t index) { return index < 0 || index >= length; };
+    for (int32_t k = batch.edge_offsets[b]; k < batch.edge_offsets[b + 1]; ++k) {
+      const Edge& edge = batch.edges[static_cast<size_t>(k)];
+      if (!outside(edge.i) && !outside(edge.j)) continue;
+      return Invalid("the edge is (" + std::to_string(edge.i) + ", " + std::to_string(edge.j) +
+                         "), allowed are 0 to " + std::to_string(length - 1) + ", positions of " +
+                         "sequence " + std::to_string(b),
+                     At("edges", static_cast<size_t>(k)),
+                     "edges count from the start of their own sequence");
+    }
+  }
+  return Status();
+}
+
+// The caller's pairs by row, sorted, each once: two passes that count and place, then each row for
+// itself.
+void FillEdges(const Sequences& batch, SessionData* data) {
+  if (!data->model->config.edges) return;
+  int32_t* const ends = data->edge_offsets.data() + 1;  // [T]; first counts, then starts, then ends
+  int32_t* const keys = data->edge_keys.data();
+  const size_t rows = batch.tokens;
+  std::fill_n(data->edge_offsets.data(), rows + 1, 0);
+  const auto for_each = [&](const auto& visit) {
+    for (size_t b = 0; b + 1 < batch.offsets.size(); ++b) {
+      for (int32_t k = batch.edge_offsets[b]; k < batch.edge_offsets[b + 1]; ++k) {
+        const Edge& edge = batch.edges[static_cast<size_t>(k)];
+        visit(static_cast<size_t>(batch.offsets[b] + edge.i), edge.j);
+      }
+    }
+  };
+  for_each([&](size_t row, int32_t) { ++ends[row]; });
+  int32_t start = 0;
+  for (size_t row = 0; row < rows; ++row) {
+    const int32_t count = ends[row];
+    ends[row] = start;
+    start += count;
+  }
+  for_each([&](size_t row, int32_t key) { keys[ends[row]++] = key; });
+  int32_t begin = 0, kept = 0;
+  for (size_t row = 0; row < rows; ++row) {
+    const int32_t end = ends[row];
+    std::sort(keys + begin, keys + end);
+    const int32_t* const last = std::unique(keys + begin, keys + end);
+    kept = static_cast<int32_t>(std::copy(keys + begin, const_cast<int32_t*>(last), keys + kept) -
+                                keys);
+    ends[row] = kept;
+    begin = end;
+  }
+  data->batch.edge_offsets = data->edge_offsets.data();
+  data->batch.edge_keys = keys;
+}
+
+void FillView(const Sequences& batch, SessionData* data) {
   BatchView& view = data->batch;
-  view.offsets = offsets.data();
-  view.tokens = offsets.back();
-  view.sequences = static_cast<int64_t>(offsets.size()) - 1;
+  view.offsets = batch.offsets.data();
+  view.tokens = batch.offsets.back();
+  view.sequences = static_cast<int64_t>(batch.offsets.size()) - 1;
   int64_t key_row = 0;
   for (int64_t b = 0; b < view.sequences; ++b) {
     data->key_rows[b] = key_row;
-    const int32_t begin = offsets[b], end = offsets[b + 1];
+    const int32_t begin = view.offsets[b], end = view.offsets[b + 1];
     for (int32_t row = begin; row < end; ++row) {
       data->positions[row] = row - begin;
       data->sequence_of[row] = static_cast<int32_t>(b);
@@ -94,6 +192,26 @@ void FillView(std::span<const int32_t> offsets, SessionData* data) {
   view.positions = data->positions.data();
   view.sequence_of = data->sequence_of.data();
   view.key_rows = data->key_rows.data();
+  FillEdges(batch, data);
+}
+
+// The sequence that has `row`, for messages.
+std::string PlaceOfRow(std::span<const int32_t> offsets, size_t row) {
+  const auto next = std::upper_bound(offsets.begin(), offsets.end(), static_cast<int32_t>(row)) - 1;
+  return "position " + std::to_string(static_cast<int32_t>(row) - *next) + " of sequence " +
+         std::to_string(next - offsets.begin());
+}
+
+Status CheckFiniteRows(std::span<const float> rows, size_t width,
+                       std::span<const int32_t> offsets) {
+  const std::optional<size_t> bad = FindBadWeight(DType::kF32, std::as_bytes(rows));
+  if (!bad) return Status();
+  const float value = rows[*bad];
+  const char* name = std::isnan(value) ? "NaN" : value > 0 ? "infinity" : "-infinity";
+  const size_t row = *bad / width;
+  return Invalid("the row has " + std::string(name) + " in column " + std::to_string(*bad % width) +
+                     " (" + PlaceOfRow(offsets, row) + "), expected finite numbers",
+                 At("rows", row));
 }
 
 }  // namespace
@@ -105,10 +223,10 @@ Status CheckBatch(const TokenBatch& batch, SessionData* data) {
                        " numbers, not token ids",
                    "TokenBatch");
   }
-  if (!batch.edges.empty() || !batch.edge_offsets.empty()) {
-    return Invalid("edges were given, and the model has none", "edges");
-  }
-  ATTEND_RETURN_IF_ERROR(CheckOffsets(batch.offsets, batch.ids.size(), *data));
+  const Sequences sequences = {batch.offsets,    batch.edges, batch.edge_offsets,
+                               batch.ids.size(), "ids",       "token"};
+  ATTEND_RETURN_IF_ERROR(CheckSequences(sequences, *data));
+  ATTEND_RETURN_IF_ERROR(CheckEdges(sequences, *data));
   ATTEND_RETURN_IF_ERROR(CheckRange(batch.ids, config.vocab_size, "ids"));
   if (!batch.type_ids.empty()) {
     if (batch.type_ids.size() != batch.ids.size()) {
@@ -123,17 +241,32 @@ Status CheckBatch(const TokenBatch& batch, SessionData* data) {
   data->batch = BatchView{};
   data->batch.ids = batch.ids.data();
   data->batch.type_ids = batch.type_ids.empty() ? nullptr : batch.type_ids.data();
-  FillView(batch.offsets, data);
+  FillView(sequences, data);
   return Status();
 }
 
-Status CheckBatch(const VectorBatch&, SessionData* data) {
-  if (data->model->config.vocab_size > 0) {
-    return Invalid("the model takes token ids below " +
-                       std::to_string(data->model->config.vocab_size) + ", not vectors",
-                   "VectorBatch");
+Status CheckBatch(const VectorBatch& batch, SessionData* data) {
+  const ModelConfig& config = data->model->config;
+  if (config.vocab_size > 0) {
+    return Invalid(
+        "the model takes token ids below " + std::to_string(config.vocab_size) + ", not vectors",
+        "VectorBatch");
   }
-  return Status(ErrorCode::kUnsupported, "input vectors are not run by this build", "VectorBatch");
+  const size_t width = static_cast<size_t>(config.input_size);
+  if (batch.rows.size() % width != 0) {
+    return Invalid("rows has " + std::to_string(batch.rows.size()) +
+                       " numbers, expected a multiple of input_size, " + std::to_string(width),
+                   "rows", "every vector must be as wide as the model's input");
+  }
+  const Sequences sequences = {
+      batch.offsets, batch.edges, batch.edge_offsets, batch.rows.size() / width, "rows", "vector"};
+  ATTEND_RETURN_IF_ERROR(CheckSequences(sequences, *data));
+  ATTEND_RETURN_IF_ERROR(CheckEdges(sequences, *data));
+  ATTEND_RETURN_IF_ERROR(CheckFiniteRows(batch.rows, width, batch.offsets));
+  data->batch = BatchView{};
+  data->batch.vectors = batch.rows.data();
+  FillView(sequences, data);
+  return Status();
 }
 
 }  // namespace attend

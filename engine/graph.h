@@ -2,6 +2,7 @@
 #ifndef ATTEND_ENGINE_GRAPH_H_
 #define ATTEND_ENGINE_GRAPH_H_
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,12 +25,22 @@ struct Node {
   bool reads_sequence = false;  // pooling: all rows of the sequence
 };
 
+// The longest sequence that a Session of `max_tokens` can be given.
+inline int64_t LongestSequence(const ModelConfig& config, int64_t max_tokens) {
+  return config.max_length > 0 ? std::min(config.max_length, max_tokens) : max_tokens;
+}
+
 class Graph {
  public:
-  Graph(const ModelConfig& config, WeightCache* weights) : config_(config), weights_(*weights) {}
+  Graph(const ModelConfig& config, WeightCache* weights, int64_t max_tokens)
+      : config_(config),
+        weights_(*weights),
+        longest_sequence_(LongestSequence(config, max_tokens)) {}
 
   const ModelConfig& config() const { return config_; }
   WeightCache& weights() { return weights_; }
+  // What tables by position must reach to.
+  int64_t longest_sequence() const { return longest_sequence_; }
 
   Value NewValue(std::string_view name, int64_t width, Domain domain, bool split);
   void Add(Node node) { nodes_.push_back(std::move(node)); }
@@ -51,6 +62,7 @@ class Graph {
  private:
   const ModelConfig& config_;
   WeightCache& weights_;
+  int64_t longest_sequence_;
   std::vector<Node> nodes_;
   std::vector<ValueInfo> values_;
   std::vector<std::shared_ptr<const LinearKernel>> kernels_;

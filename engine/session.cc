@@ -23,6 +23,7 @@ Status CheckOptions(const SessionOptions& options) {
   ATTEND_RETURN_IF_ERROR(in_range(options.num_threads, 0, 1024, "num_threads"));
   ATTEND_RETURN_IF_ERROR(in_range(options.max_tokens, 1, 1 << 22, "max_tokens"));
   ATTEND_RETURN_IF_ERROR(in_range(options.max_sequences, 1, 1 << 20, "max_sequences"));
+  ATTEND_RETURN_IF_ERROR(in_range(options.max_edges, 0, INT32_MAX, "max_edges"));
   // An enum may come from a caller's integer.
   ATTEND_RETURN_IF_ERROR(in_range(static_cast<int64_t>(options.precision), 0, 3, "precision"));
   ATTEND_RETURN_IF_ERROR(in_range(static_cast<int64_t>(options.backend), 0, 3, "backend"));
@@ -35,6 +36,15 @@ Status CheckPrecision(Precision asked, const ModelInfo& info) {
   return Status(ErrorCode::kUnsupported,
                 std::string("precision ") + Name(precision) + " is not run by this build",
                 "SessionOptions", "use Precision::kF32");
+}
+
+// How many edges a run may bring, if the model takes any.
+int32_t MaxEdges(const SessionOptions& options, const ModelConfig& config) {
+  if (!config.edges) return 0;
+  if (options.max_edges > 0) return options.max_edges;
+  const int64_t tokens = options.max_tokens;
+  const int64_t usual = std::max(int64_t{1} << 22, 64 * tokens);
+  return static_cast<int32_t>(std::min(tokens * tokens, usual));
 }
 
 bool Allocate(size_t floats, AlignedFloats* buffer, size_t* total) {
@@ -148,8 +158,9 @@ Result<std::unique_ptr<SessionData>> Compile(const Model& model, SessionOptions 
   auto data = std::make_unique<SessionData>();
   data->model = model.shared();
   data->options = options;
+  data->options.max_edges = MaxEdges(options, data->model->config);
   data->rates = RatesOf(BoundIsa());
-  Graph graph(data->model->config, data->model->weights.get());
+  Graph graph(data->model->config, data->model->weights.get(), options.max_tokens);
   ATTEND_RETURN_IF_ERROR(BuildGraph(graph));
   Result<Plan> plan = CompilePlan(std::move(graph), options.max_tokens, options.max_sequences);
   if (!plan.ok()) return plan.status();
@@ -190,9 +201,7 @@ Status AllocateSession(SessionData* data) {
     data->states[i] = {data->queries.data(), data->keys.data() + i * plan.key_floats,
                        data->values.data() + i * plan.key_floats};
   }
-  const int64_t max_length = data->model->config.max_length;
-  const int64_t max_keys =
-      max_length > 0 ? std::min<int64_t>(max_length, options.max_tokens) : options.max_tokens;
+  const int64_t max_keys = LongestSequence(data->model->config, options.max_tokens);
   data->thread_memory = std::vector<ThreadMemory>(static_cast<size_t>(options.num_threads));
   for (ThreadMemory& memory : data->thread_memory) {
     ok = ok && AllocateThread(*data, AttentionScratchFloats(max_keys), &memory, &total);
@@ -215,6 +224,11 @@ Status AllocateSession(SessionData* data) {
   data->shares.resize(static_cast<size_t>(options.num_threads));
   total += data->positions.size() * 8 + data->key_rows.size() * 8 +
            data->shares.size() * sizeof(ThreadShare);
+  if (data->model->config.edges) {
+    data->edge_offsets.resize(static_cast<size_t>(options.max_tokens) + 1);
+    data->edge_keys.resize(static_cast<size_t>(options.max_edges));
+    total += (data->edge_offsets.size() + data->edge_keys.size()) * sizeof(int32_t);
+  }
   data->memory_bytes = total;
   return Status();
 }

@@ -39,6 +39,7 @@ struct SessionData {
   // Of the batch that runs, sized at Create.
   std::vector<int32_t> positions, sequence_of;
   std::vector<int64_t> key_rows;
+  std::vector<int32_t> edge_offsets, edge_keys;  // of models with edges
   std::vector<ThreadShare> shares;
   BatchView batch;
   Share share = Share::kAuto;

@@ -20,8 +20,13 @@ struct BatchView {
   const int32_t* positions = nullptr;    // [T]: the row's place in its sequence
   const int32_t* sequence_of = nullptr;  // [T]
   const int64_t* key_rows = nullptr;     // [B]: first row of the sequence in packed keys and values
-  int64_t tokens = 0;                    // T
-  int64_t sequences = 0;                 // B
+  // The graph of a model with edges, else null: row r sees the keys
+  // edge_keys[edge_offsets[r] .. edge_offsets[r + 1]): positions in its own sequence, ascending,
+  // each once.
+  const int32_t* edge_offsets = nullptr;  // [T+1]
+  const int32_t* edge_keys = nullptr;
+  int64_t tokens = 0;     // T
+  int64_t sequences = 0;  // B
 };
 
 // What the rows of a value stand for.

@@ -1,6 +1,7 @@
 #include "engine/weights.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace attend {
 namespace {
@@ -145,11 +146,30 @@ EmbeddingTable WeightCache::GetTable(const std::string& name) const {
   return table;
 }
 
+std::shared_ptr<const std::vector<float>> WeightCache::GetSinusoid(int64_t rows, int64_t width) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const size_t needed = static_cast<size_t>(rows * width);
+  if (sinusoid_ != nullptr && sinusoid_->size() >= needed) return sinusoid_;
+  auto table = std::make_shared<std::vector<float>>(needed);
+  for (int64_t column = 0; column < width; ++column) {
+    const double pair = static_cast<double>(column / 2 * 2) / static_cast<double>(width);
+    const double divisor = std::pow(10000.0, pair);
+    for (int64_t row = 0; row < rows; ++row) {
+      const double angle = static_cast<double>(row) / divisor;
+      (*table)[static_cast<size_t>(row * width + column)] =
+          static_cast<float>(column % 2 == 0 ? std::sin(angle) : std::cos(angle));
+    }
+  }
+  sinusoid_ = std::move(table);
+  return sinusoid_;
+}
+
 size_t WeightCache::packed_bytes() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   size_t bytes = 0;
   for (const auto& [name, packed] : packed_) bytes += packed == nullptr ? 0 : packed->bytes();
   for (const auto& [name, vector] : vectors_) bytes += vector.size() * sizeof(float);
+  if (sinusoid_ != nullptr) bytes += sinusoid_->size() * sizeof(float);
   return bytes;
 }
 

@@ -49,6 +49,10 @@ class WeightCache {
   // A table as the file holds it; data is null if the file has no such tensor.
   EmbeddingTable GetTable(const std::string& name) const;
 
+  // The sinusoidal positions [at least `rows`, width]: sin(pos / 10000^(2i/width)) at column 2i,
+  // the cosine of the same angle at 2i + 1. Computed in double. Vaswani et al. 2017, section 3.5.
+  std::shared_ptr<const std::vector<float>> GetSinusoid(int64_t rows, int64_t width);
+
   bool Has(const std::string& name) const { return file_->FindTensor(name).has_value(); }
   size_t packed_bytes() const;
 
@@ -62,6 +66,7 @@ class WeightCache {
   std::map<std::tuple<int64_t, int64_t, int64_t>, std::shared_ptr<const LinearKernel>> kernels_;
   std::map<std::string, std::shared_ptr<const PackedLinear>> packed_;
   std::map<std::string, std::vector<float>> vectors_;
+  std::shared_ptr<const std::vector<float>> sinusoid_;
 };
 
 }  // namespace attend

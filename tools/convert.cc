@@ -25,12 +25,16 @@ using nlohmann::json;
 struct ArchitectureRow {
   std::string_view model_type;
   Status (*plan)(const ConversionSource& source, ConversionPlan* plan);
+  // Whether config.json is written by transformers: fields beside the architecture's own are then
+  // expected, and looked at here. Otherwise the planner knows every field that may be there.
+  bool transformers = true;
 };
 
 constexpr ArchitectureRow kArchitectures[] = {
     {"bert", PlanBert},
     {"distilbert", PlanDistilBert},
     {"electra", PlanElectra},
+    {"attend_encoder", PlanAttendEncoder, /*transformers=*/false},
 };
 
 // One conversion, step by step; what a step reads, the next ones use.
@@ -117,10 +121,12 @@ class Conversion {
     ATTEND_RETURN_IF_ERROR(ReadClassName());
     const bool embedding = pipeline_.pooling != Pooling::kNone;
     const ConversionSource source{config_, where_, weights_, report_->source_class, embedding};
-    ATTEND_RETURN_IF_ERROR(CheckCommonFields(source));
     plan_.config.source = *type;
     plan_.notes = pipeline_.notes;
-    NoteUnknownFields(source, &plan_);
+    if (row->transformers) {
+      ATTEND_RETURN_IF_ERROR(CheckCommonFields(source));
+      NoteUnknownFields(source, &plan_);
+    }
     ATTEND_RETURN_IF_ERROR(row->plan(source, &plan_));
     if (embedding) {
       ATTEND_RETURN_IF_ERROR(
@@ -135,10 +141,12 @@ class Conversion {
     if (!limits.ok()) return limits.status();
     lower_case_ = limits->lower_case;
     ModelConfig& config = plan_.config;
-    if (limits->max_seq_length == 0 || limits->max_seq_length >= config.max_length) return {};
-    plan_.notes.push_back("the model's makers limit texts to " +
-                          std::to_string(limits->max_seq_length) + " tokens; its positions reach " +
-                          std::to_string(config.max_length));
+    const bool bounded = config.max_length > 0;  // by its positions
+    if (limits->max_seq_length == 0) return {};
+    if (bounded && limits->max_seq_length >= config.max_length) return {};
+    plan_.notes.push_back(
+        "the model's makers limit texts to " + std::to_string(limits->max_seq_length) + " tokens" +
+        (bounded ? "; its positions reach " + std::to_string(config.max_length) : std::string()));
     config.max_length = limits->max_seq_length;
     return {};
   }
@@ -155,10 +163,12 @@ class Conversion {
   }
 
   Status ReadTokenizer() {
+    tokenizer_ = std::make_shared<CompiledTokenizer>();
+    if (plan_.config.vocab_size == 0) return {};  // the model takes vectors
     // Old sentence-transformers folders keep the tokenizer with the transformer.
     Result<CompiledTokenizer> tokenizer = CompileTokenizer(transformer());
     if (!tokenizer.ok()) return tokenizer.status();
-    tokenizer_ = std::make_shared<CompiledTokenizer>(*std::move(tokenizer));
+    *tokenizer_ = *std::move(tokenizer);
     if (!tokenizer_->note.empty()) plan_.notes.push_back(tokenizer_->note);
     if (tokenizer_->kind.empty()) return {};
     if (tokenizer_->vocab_size > plan_.config.vocab_size) {
@@ -264,13 +274,26 @@ class Conversion {
     };
     add("source", c.source + (report_->source_class.empty() ? "" : ", " + report_->source_class));
     add("task", Name(c.task));
-    add("layers", std::to_string(c.num_layers) + " of width " + std::to_string(c.hidden_size) +
-                      ", " + std::to_string(c.num_heads) + " heads of " +
-                      std::to_string(c.head_dim) + ", feed-forward " +
-                      std::to_string(c.intermediate_size) + " (" + Name(c.activation) + ")");
-    add("vocabulary",
-        std::to_string(c.vocab_size) + " tokens, " + std::to_string(c.type_vocab_size) + " types");
-    add("longest text", std::to_string(c.max_length) + " tokens");
+    add("layers",
+        std::to_string(c.num_layers) + " of width " + std::to_string(c.hidden_size) + ", " +
+            std::to_string(c.num_heads) + " heads of " + std::to_string(c.head_dim) +
+            (c.num_kv_heads == c.num_heads ? std::string()
+                                           : " over " + std::to_string(c.num_kv_heads)) +
+            (c.intermediate_size == 0 ? std::string(", no feed-forward")
+                                      : ", feed-forward " + std::to_string(c.intermediate_size) +
+                                            " (" + Name(c.activation) + ")"));
+    for (const auto& [name, value] : DescribeFamily(c)) add(name, value);
+    if (c.vocab_size > 0) {
+      add("vocabulary", std::to_string(c.vocab_size) + " tokens, " +
+                            std::to_string(c.type_vocab_size) + " types");
+    } else {
+      add("input", "vectors of " + std::to_string(c.input_size) + " numbers");
+    }
+    if (c.max_length > 0) {
+      add("longest text", std::to_string(c.max_length) + " tokens");
+    } else {
+      add("longest input", "no limit");
+    }
     if (c.num_labels > 0) add("labels", std::to_string(c.num_labels));
     if (c.pooler) add("pooler", "yes");
     if (c.pooling != Pooling::kNone) add("pooling", Name(c.pooling));
@@ -278,7 +301,9 @@ class Conversion {
       add("dense", std::to_string(c.dense_sizes[i]) + " (" + Name(c.dense[i]) + ")");
     }
     if (c.task == Task::kEmbedding) add("normalised", c.normalize ? "yes" : "no");
-    add("tokenizer", tokenizer_->kind.empty() ? "none: token ids only" : tokenizer_->kind);
+    if (c.vocab_size > 0) {
+      add("tokenizer", tokenizer_->kind.empty() ? "none: token ids only" : tokenizer_->kind);
+    }
     add("precision", Name(c.precision));
     constexpr const char* kStorageNames[] = {"as in the folder", "bf16", "int8 per output row"};
     add("weights", kStorageNames[static_cast<size_t>(Storage())]);

@@ -112,6 +112,7 @@ void MapBertEncoder(const ConversionSource& source, const std::string& prefix,
 Status PlanBert(const ConversionSource& source, ConversionPlan* plan);
 Status PlanDistilBert(const ConversionSource& source, ConversionPlan* plan);
 Status PlanElectra(const ConversionSource& source, ConversionPlan* plan);
+Status PlanAttendEncoder(const ConversionSource& source, ConversionPlan* plan);
 
 }  // namespace attend
 

@@ -26,7 +26,10 @@ Status AddHead(Graph& graph, Value x) {
     graph.pooled = pooled;
   }
   if (config.task == Task::kHidden) return Status();
-  if (!config.head_from_pooler) pooled = ops::AddPool(graph, x, config.pooling);
+  if (!config.head_from_pooler) {
+    pooled = ops::AddPool(graph, x, config.pooling);
+    graph.pooled = pooled;
+  }
   if (config.task == Task::kEmbedding) {
     for (size_t i = 0; i < config.dense.size(); ++i) {
       ATTEND_ASSIGN(pooled, ops::AddLinear(graph, pooled, "dense." + std::to_string(i),

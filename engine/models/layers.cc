@@ -5,6 +5,7 @@
 #include "engine/ops/linear.h"
 #include "engine/ops/norm.h"
 #include "engine/ops/qkv.h"
+#include "engine/ops/residual.h"
 
 namespace attend {
 namespace {
@@ -33,10 +34,7 @@ Status AddResidualBlock(Graph& graph, Value& x, const std::string& norm_name, co
 }  // namespace
 
 Status CheckRunnable(const ModelConfig& config) {
-  if (config.vocab_size == 0) return NotRun("input", "vectors");
-  if (config.position == Position::kSinusoidal || config.position == Position::kRotary) {
-    return NotRun("position", Name(config.position));
-  }
+  if (config.position == Position::kRotary) return NotRun("position", Name(config.position));
   if (config.score != Score::kScaledDot) return NotRun("score", Name(config.score));
   if (config.score_bias != ScoreBias::kNone) return NotRun("score_bias", Name(config.score_bias));
   if (config.normalizer != Normalizer::kSoftmax) {
@@ -45,17 +43,21 @@ Status CheckRunnable(const ModelConfig& config) {
   if (config.causal) return NotRun("causal", "true");
   if (config.windowed) return NotRun("window", "set");
   if (config.edges) return NotRun("edges", "true");
-  if (config.activation == Activation::kGeglu || config.activation == Activation::kSwiglu) {
-    return NotRun("activation", Name(config.activation));
-  }
-  if (!config.output_projection) return NotRun("output_projection", "false");
   return Status();
 }
 
 Result<Value> AddInput(Graph& graph) {
   const ModelConfig& config = graph.config();
   Value x;
-  ATTEND_ASSIGN(x, ops::AddEmbedding(graph));
+  if (config.vocab_size > 0) {
+    ATTEND_ASSIGN(x, ops::AddEmbedding(graph));
+  } else {
+    x = ops::AddVectors(graph);
+    if (graph.weights().Has("input.projection.weight")) {
+      ATTEND_ASSIGN(x, ops::AddLinear(graph, x, "input.projection"));
+    }
+    x = ops::AddPositions(graph, x);
+  }
   if (graph.weights().Has("embeddings.norm.weight")) {
     ATTEND_ASSIGN(x, ops::AddNorm(graph, x, "embeddings.norm"));
   }
@@ -73,15 +75,24 @@ Status AddLayer(Graph& graph, Value& x, const std::string& name) {
     Result<int> state = ops::AddQkv(graph, input, name + ".attention", groups);
     if (!state.ok()) return state.status();
     const Value seen = ops::AddAttention(graph, *state, groups);
+    if (!config.output_projection) {
+      return residual.id < 0 ? seen : ops::AddResidual(graph, seen, residual);
+    }
     return ops::AddLinear(graph, seen, name + ".attention.o", {.residual = residual});
   };
   ATTEND_RETURN_IF_ERROR(AddResidualBlock(graph, x, name + ".attention_norm", attention));
   if (config.intermediate_size == 0) return Status();
   const auto feed_forward = [&](Value input, Value residual) -> Result<Value> {
-    Result<Value> up =
-        ops::AddLinear(graph, input, name + ".ffn.up", {.activation = config.activation});
-    if (!up.ok()) return up.status();
-    return ops::AddLinear(graph, *up, name + ".ffn.down", {.residual = residual});
+    const bool gated = IsGated(config.activation);
+    const Activation activation = config.activation;
+    Value inner;
+    ATTEND_ASSIGN(inner, ops::AddLinear(graph, input, name + ".ffn.up",
+                                        {.activation = gated ? Activation::kNone : activation}));
+    if (gated) {
+      ATTEND_ASSIGN(inner, ops::AddLinear(graph, input, name + ".ffn.gate",
+                                          {.activation = activation, .up = inner}));
+    }
+    return ops::AddLinear(graph, inner, name + ".ffn.down", {.residual = residual});
   };
   return AddResidualBlock(graph, x, name + ".ffn_norm", feed_forward);
 }

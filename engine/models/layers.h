@@ -21,7 +21,8 @@ namespace attend {
 // Errors: kUnsupported naming field and value.
 Status CheckRunnable(const ModelConfig& config);
 
-// The rows that go into the first layer: embeddings, their norm, their projection.
+// The rows that go into the first layer: embeddings or the caller's vectors, with their positions,
+// norm and projection.
 Result<Value> AddInput(Graph& graph);
 
 // One layer, x = layer(x): attention and feed-forward with the weights NAME.*.

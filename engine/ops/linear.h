@@ -1,4 +1,5 @@
-// y = f(x W^T + b) + residual: a packed GEMM, panel by panel, and what follows it on the hot panel.
+// y = f(x W^T + b) + residual, or f(x W^T + b) up: a packed GEMM, panel by panel, and what follows
+// it on the hot panel.
 #ifndef ATTEND_ENGINE_OPS_LINEAR_H_
 #define ATTEND_ENGINE_OPS_LINEAR_H_
 
@@ -29,11 +30,17 @@ inline ActivationFn BindActivation(Activation activation) {
   }
 }
 
+inline GatedFn BindGated(Activation activation) {
+  if (activation == Activation::kGeglu) return BindGeglu();
+  return activation == Activation::kSwiglu ? BindSwiglu() : nullptr;
+}
+
 class LinearStep final : public Step {
  public:
   struct Options {
     Activation activation = Activation::kNone;
     Value residual = {};  // added to the result; id -1: none
+    Value up = {};        // geglu, swiglu: what the activated result is multiplied with
   };
 
   LinearStep(Linear linear, int kernel, Value x, Value y, Options options)
@@ -43,6 +50,7 @@ class LinearStep final : public Step {
         y_(y),
         options_(options),
         activation_(BindActivation(options.activation)),
+        gated_(BindGated(options.activation)),
         residual_(BindResidual()) {}
 
   void Run(const StepContext& context) const override {
@@ -65,7 +73,9 @@ class LinearStep final : public Step {
   std::string Describe() const override {
     std::string text = "linear " + std::to_string(linear_.kernel->k()) + " -> " +
                        std::to_string(linear_.kernel->n());
-    if (activation_ != nullptr) text += std::string(", ") + Name(options_.activation);
+    if (options_.activation != Activation::kNone) {
+      text += std::string(", ") + Name(options_.activation);
+    }
     if (options_.residual.id >= 0) text += ", + residual";
     return text + ", " + std::to_string(linear_.kernel->panels().count) + " panels, " +
            linear_.kernel->implementation();
@@ -79,6 +89,17 @@ class LinearStep final : public Step {
  private:
   void Store(const StepContext& context, int64_t begin, int64_t columns, float* y,
              int64_t n) const {
+    if (gated_ != nullptr) {
+      gated_({.gate = context.panel,
+              .up = context.Read(options_.up) + begin,
+              .out = y,
+              .rows = context.rows,
+              .width = columns,
+              .ld_gate = columns,
+              .ld_up = n,
+              .ld_out = n});
+      return;
+    }
     if (options_.residual.id >= 0) {
       residual_({.x = context.panel,
                  .residual = context.Read(options_.residual) + begin,
@@ -101,10 +122,12 @@ class LinearStep final : public Step {
   Value x_, y_;
   Options options_;
   ActivationFn activation_;
+  GatedFn gated_;
   ResidualFn residual_;
 };
 
-// Adds y = f(x W^T + b) + residual with W = `name`.weight and b = `name`.bias.
+// Adds y = f(x W^T + b) + residual with W = `name`.weight and b = `name`.bias; of a gated
+// activation y = f(x W^T + b) up.
 inline Result<Value> AddLinear(Graph& graph, Value x, const std::string& name,
                                LinearStep::Options options = {}) {
   Result<Linear> linear = graph.weights().GetLinear(name);
@@ -114,6 +137,7 @@ inline Result<Value> AddLinear(Graph& graph, Value x, const std::string& name,
   Node node;
   node.reads = {x};
   if (options.residual.id >= 0) node.reads.push_back(options.residual);
+  if (options.up.id >= 0) node.reads.push_back(options.up);
   node.writes = y;
   node.domain = domain;
   const int kernel = graph.UseKernel(linear->kernel);

@@ -137,13 +137,17 @@ struct SessionOptions {
   int32_t num_threads = 1;     // 0: what affinity and the cgroup quota allow
   int32_t max_tokens = 8192;   // the largest T of a run
   int32_t max_sequences = 64;  // the largest B of a run
+  // The most edges of a run, of models that take a graph. 0: every pair of max_tokens positions,
+  // but at most 4,194,304 (16 MiB) or 64 for each of max_tokens, whichever is more.
+  int32_t max_edges = 0;
   Precision precision = Precision::kFile;
   Executor* executor = nullptr;  // not owned; must outlive the Session
   ThreadBackend backend = ThreadBackend::kDefault;
   Share share = Share::kAuto;
 };
 
-// Position i of a sequence sees position j of the same sequence.
+// Position i of a sequence sees position j of the same sequence. In a model with edges no other
+// pair is seen, not even a position itself; a pair that is there twice counts once.
 struct Edge {
   int32_t i;
   int32_t j;
@@ -154,13 +158,16 @@ struct TokenBatch {
   std::span<const int32_t> ids = {};       // [T], each in [0, vocab_size)
   std::span<const int32_t> offsets = {};   // [B+1]: sequence b is ids[offsets[b] .. offsets[b+1])
   std::span<const int32_t> type_ids = {};  // [T] or empty (all 0)
-  std::span<const Edge> edges = {};        // counted within their own sequence
-  std::span<const int32_t> edge_offsets = {};  // [B+1]; empty: no edges were given
+  // Edges of all sequences, end to end: those of sequence b are edges[edge_offsets[b] ..
+  // edge_offsets[b+1]), i and j counted from the start of the sequence, in any order.
+  std::span<const Edge> edges = {};
+  std::span<const int32_t> edge_offsets = {};  // [B+1]; empty: no edges were given. A model needs
+                                               // them, all 0 if need be, or takes none
 };
 
 // The same for models whose input is vectors.
 struct VectorBatch {
-  std::span<const float> rows = {};       // [T, input_size]
+  std::span<const float> rows = {};       // [T, input_size], row-major; finite
   std::span<const int32_t> offsets = {};  // [B+1]
   std::span<const Edge> edges = {};
   std::span<const int32_t> edge_offsets = {};
@@ -169,7 +176,8 @@ struct VectorBatch {
 // Views of what a run computed. They belong to the Session and are valid until its next Run.
 struct Output {
   std::span<const float> hidden = {};  // [T, D]
-  std::span<const float> pooled = {};  // [B, D'] or empty: the pooler's or the sentence embedding
+  std::span<const float> pooled = {};  // [B, D'] or empty: the pooler's, the sentence embedding, or
+                                       // what the logits of a sequence are made of
   std::span<const float> logits = {};  // [T, C] or [B, C] or empty, as the task says
   Share share = Share::kAuto;          // how the rows were shared
 };
@@ -192,9 +200,10 @@ class ATTEND_EXPORT Session {
 
   // Computes the outputs of all sequences of `batch`. The result of a sequence is bit-identical
   // whatever else is in the batch, in whatever order, and on however many threads.
-  // Errors: kInvalidArgument (an id, offset or type id out of range, an empty batch or sequence:
-  // says which); kCapacity (more than max_tokens or max_sequences, or a sequence longer than the
-  // model takes). After an error the Session is as before.
+  // Errors: kInvalidArgument (an id, offset, type id or edge out of range, an empty batch or
+  // sequence, rows of another width, NaN or infinity in a row, edges where the model takes none or
+  // none where it needs them: says which); kCapacity (more than max_tokens, max_sequences or
+  // max_edges, or a sequence longer than the model takes). After an error the Session is as before.
   Result<Output> Run(const TokenBatch& batch);
   Result<Output> Run(const VectorBatch& batch);
 
