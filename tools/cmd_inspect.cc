@@ -6,6 +6,7 @@
 #include "engine/config.h"
 #include "engine/format.h"
 #include "tools/commands.h"
+#include "tools/describe_family.h"
 #include "tools/json_writer.h"
 
 namespace attend::tools {
@@ -49,8 +50,33 @@ std::vector<Field> Sizes(const ModelInfo& info) {
           {"file_bytes", info.file_bytes}};
 }
 
+// Where the model stands in the attention family, by the names of docs/family.md.
+void WriteFamily(const ModelConfig& c, JsonWriter* writer) {
+  writer->Key("position").String(Name(c.position)).Key("score").String(Name(c.score));
+  if (c.position == Position::kRotary) {
+    writer->Key("rope_theta").Float(static_cast<float>(c.rope_theta));
+  }
+  if (c.score == Score::kAdditive) writer->Key("score_size").Int(c.score_size);
+  writer->Key("score_bias").String(Name(c.score_bias));
+  if (c.score_bias == ScoreBias::kRelative) {
+    writer->Key("relative_buckets").Int(c.relative_buckets);
+    writer->Key("relative_max_distance").Int(c.relative_max_distance);
+  }
+  writer->Key("causal").Bool(c.causal);
+  if (c.windowed) {
+    writer->Key("window").BeginArray().Int(c.window_left).Int(c.window_right).EndArray();
+  }
+  writer->Key("global_tokens").Int(c.global_tokens).Key("edges").Bool(c.edges);
+  writer->Key("normalizer").String(Name(c.normalizer));
+  writer->Key("normalizer_scale").String(c.normalizer_length ? "length" : "none");
+  writer->Key("norm").String(Name(c.norm)).Key("norm_type").String(Name(c.norm_type));
+  writer->Key("residual").Bool(c.residual);
+  writer->Key("output_projection").Bool(c.output_projection);
+  if (c.intermediate_size > 0) writer->Key("activation").String(Name(c.activation));
+}
+
 void PrintJson(const std::string& path, const Model& model, const FileView& file,
-               Console* console) {
+               const ModelConfig& config, Console* console) {
   const ModelInfo& info = model.info();
   JsonWriter writer;
   writer.BeginObject().Key("file").String(path);
@@ -58,6 +84,7 @@ void PrintJson(const std::string& path, const Model& model, const FileView& file
   writer.Key("description").String(info.description).Key("task").String(Name(info.task));
   writer.Key("precision").String(Name(info.precision));
   for (const Field& field : Sizes(info)) writer.Key(field.key).Int(field.value);
+  WriteFamily(config, &writer);
   writer.Key("pooling").String(info.pooling).Key("normalized").Bool(info.normalized);
   writer.Key("tokenizer").String(info.tokenizer).Key("labels").BeginArray();
   for (const std::string& label : info.labels) writer.String(label);
@@ -84,8 +111,8 @@ void Line(std::string_view key, std::string_view value, Console* console) {
   console->out().Write(console->Paint(line, "2") + Printable(value) + "\n");
 }
 
-void PrintPlain(const std::string& path, const Model& model, const FileView& file, bool tensors,
-                Console* console) {
+void PrintPlain(const std::string& path, const Model& model, const FileView& file,
+                const ModelConfig& config, bool tensors, Console* console) {
   const ModelInfo& info = model.info();
   Line("file", path, console);
   Line("description", info.description, console);
@@ -96,9 +123,12 @@ void PrintPlain(const std::string& path, const Model& model, const FileView& fil
   for (const Field& field : Sizes(info)) {
     if (field.value != 0) Line(field.key, std::to_string(field.value), console);
   }
+  for (const auto& [name, value] : DescribeFamily(config)) Line(name, value, console);
   Line("pooling", info.pooling, console);
   if (info.task == Task::kEmbedding) Line("normalized", info.normalized ? "yes" : "no", console);
-  Line("tokenizer", info.tokenizer.empty() ? "none: takes ids only" : info.tokenizer, console);
+  if (info.vocab_size > 0) {
+    Line("tokenizer", info.tokenizer.empty() ? "none: takes ids only" : info.tokenizer, console);
+  }
   std::string labels;
   for (const std::string& label : info.labels) labels += (labels.empty() ? "" : " ") + label;
   Line("labels", labels, console);
@@ -121,10 +151,12 @@ int RunInspect(const std::string& path, const InspectOptions& options, Console* 
   if (!file.ok()) return console->Fail(file.status());
   Result<Model> model = Model::Load(path);
   if (!model.ok()) return console->Fail(model.status());
+  Result<ModelConfig> config = ReadConfig(*file);
+  if (!config.ok()) return console->Fail(config.status());
   if (console->json) {
-    PrintJson(path, *model, *file, console);
+    PrintJson(path, *model, *file, *config, console);
   } else {
-    PrintPlain(path, *model, *file, options.tensors, console);
+    PrintPlain(path, *model, *file, *config, options.tensors, console);
   }
   return console->Finish();
 }

@@ -13,6 +13,7 @@
 #include "tools/convert_sentence.h"
 #include "tools/convert_source.h"
 #include "tools/convert_tokenizer.h"
+#include "tools/describe_family.h"
 #include "tools/folder.h"
 #include "tools/json.h"
 
@@ -282,7 +283,7 @@ class Conversion {
             (c.intermediate_size == 0 ? std::string(", no feed-forward")
                                       : ", feed-forward " + std::to_string(c.intermediate_size) +
                                             " (" + Name(c.activation) + ")"));
-    for (const auto& [name, value] : DescribeFamily(c)) add(name, value);
+    for (const auto& [name, value] : DescribeFamily(c)) add(name.c_str(), value);
     if (c.vocab_size > 0) {
       add("vocabulary", std::to_string(c.vocab_size) + " tokens, " +
                             std::to_string(c.type_vocab_size) + " types");

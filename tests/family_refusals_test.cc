@@ -1,0 +1,301 @@
+// Folders of model_type "attend_encoder" that must not become a file: those of
+// tests/data/family_bad, and one mistake after another in good ones. The error names field or
+// tensor, what it is, and what is allowed; nothing is left behind.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/convert_refusal.h"
+#include "tools/exit_code.h"
+
+namespace attend {
+namespace {
+
+using nlohmann::json;
+
+constexpr ErrorCode kCorrupt = ErrorCode::kCorrupt, kUnsupported = ErrorCode::kUnsupported;
+
+// "names: a, b" of expected.txt.
+std::vector<std::string> NamesOf(const std::string& expected) {
+  const std::string key = "names: ";
+  const size_t begin = expected.find(key);
+  std::vector<std::string> names;
+  if (begin == std::string::npos) return names;
+  std::istringstream line(expected.substr(begin + key.size()));
+  for (std::string name; std::getline(line, name, ',');) {
+    name.erase(0, name.find_first_not_of(" "));
+    name.erase(name.find_last_not_of(" \r\n") + 1);
+    names.push_back(name);
+  }
+  return names;
+}
+
+TEST(FamilyRefusals, EveryBadFolder) {
+  int folders = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(ATTEND_TEST_DATA "/family_bad")) {
+    if (!entry.is_directory()) continue;
+    SCOPED_TRACE(entry.path().filename());
+    ++folders;
+    const TestFolder out;
+    ConvertReport report;
+    const Status status = ConvertFolder({.folder = entry.path(), .output = out.Path("m")}, &report);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(tools::ExitCodeOf(status.code()), tools::kExitInvalid);
+    const std::vector<std::string> names = NamesOf(ReadWhole(entry.path() / "expected.txt"));
+    EXPECT_FALSE(names.empty());
+    for (const std::string& name : names) {
+      EXPECT_NE(status.ToString().find(name), std::string::npos)
+          << name << " is not in: " << status.ToString();
+    }
+    EXPECT_TRUE(std::filesystem::is_empty(out.path()));
+  }
+  EXPECT_EQ(folders, 18);
+}
+
+TEST(FamilyRefusals, ItsBaseIsAccepted) {
+  const TestFolder out;
+  ConvertReport report;
+  const Status status = ConvertFolder(
+      {.folder = ATTEND_TEST_DATA "/family/base_of_the_refusals", .output = out.Path("m")},
+      &report);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  EXPECT_TRUE(out.Has("m"));
+}
+
+TEST(FamilyRefusals, SizesAndTypes) {
+  ExpectRefused(
+      "../family/base_of_the_refusals",
+      {
+          Field("unknown", "dropout", 0.1, kUnsupported, "\"dropout\" is unknown; allowed: "),
+          Field("of_transformers", "architectures", {"AttendEncoder"}, kUnsupported,
+                "\"architectures\" is unknown"),
+          Field("null", "num_key_value_heads", nullptr, kCorrupt,
+                "\"num_key_value_heads\" is null; expected a value, or no such field"),
+          Field("input_unknown", "input", "audio", kUnsupported,
+                "\"input\" is \"audio\"; allowed: tokens, vectors"),
+          Field("input_number", "input", 1, kCorrupt, "\"input\" is 1; expected a string"),
+          Field("vocab_zero", "vocab_size", 0, kCorrupt,
+                "\"vocab_size\" is 0; expected an integer from 1"),
+          Field("vocab_float", "vocab_size", 11.0, kCorrupt, "\"vocab_size\" is 11.0"),
+          Field("vectors_without_size", "input", "vectors", kCorrupt, "\"input_size\" is missing"),
+          Field("hidden_zero", "hidden_size", 0, kCorrupt, "\"hidden_size\" is 0"),
+          Field("hidden_text", "hidden_size", "12", kCorrupt, "\"hidden_size\" is \"12\""),
+          Field("hidden_2_64", "hidden_size", std::numeric_limits<uint64_t>::max(), kCorrupt,
+                "18446744073709551615"),
+          Field("layers_negative", "num_hidden_layers", -1, kCorrupt,
+                "\"num_hidden_layers\" is -1"),
+          Field("layers_many", "num_hidden_layers", 1025, kCorrupt, "0 to 1024"),
+          Field("layers_more_than_there_are", "num_hidden_layers", 1024, kCorrupt,
+                "\"layers.2.attention.q.weight\" is missing"),
+          Field("heads_zero", "num_attention_heads", 0, kCorrupt, "\"num_attention_heads\" is 0"),
+          Field("heads_do_not_divide", "num_attention_heads", 5, kCorrupt,
+                "\"num_attention_heads\" is 5; expected a divisor of hidden_size, 12, or the field "
+                "\"head_dim\""),
+          Field("kv_zero", "num_key_value_heads", 0, kCorrupt, "\"num_key_value_heads\" is 0"),
+          Field("kv_more", "num_key_value_heads", 12, kCorrupt,
+                "\"num_key_value_heads\" is 12; expected a divisor of num_attention_heads, 6"),
+          Field("head_dim_zero", "head_dim", 0, kCorrupt, "\"head_dim\" is 0"),
+          Field("head_dim_large", "head_dim", 65536, kCorrupt, "at most 262144"),
+          Field("ffn_negative", "intermediate_size", -1, kCorrupt, "\"intermediate_size\" is -1"),
+          Field("ffn_differs", "intermediate_size", 11, kCorrupt,
+                "\"layers.0.ffn.up.weight\" is F32 [10, 12]; expected the shape [11, 12]"),
+          Field("edges_number", "edges", 1, kCorrupt, "\"edges\" is 1; expected true or false"),
+          Field("causal_text", "causal", "yes", kCorrupt, "\"causal\" is \"yes\""),
+          Field("residual_null", "residual", nullptr, kCorrupt, "\"residual\" is null"),
+          Field("eps_zero", "norm_eps", 0, kCorrupt, "\"norm_eps\" is 0"),
+          Field("eps_negative", "norm_eps", -1e-12, kCorrupt, "\"norm_eps\" is -1e-12"),
+          Field("eps_text", "norm_eps", "1e-12", kCorrupt, "\"norm_eps\" is \"1e-12\""),
+          Field("eps_zero_in_f32", "norm_eps", 1e-50, kCorrupt, "\"norm_eps\" is 1e-50"),
+          Field("global_negative", "global_tokens", -1, kCorrupt, "\"global_tokens\" is -1"),
+          Field("description_number", "description", 5, kCorrupt, "expected a string"),
+          Field("type_ids", "attend_type_ids", "word_shape", kUnsupported,
+                "\"attend_type_ids\" is unknown"),
+      });
+}
+
+TEST(FamilyRefusals, ValuesAndCombinations) {
+  const auto with = [](const char* name, std::vector<std::pair<const char*, json>> fields,
+                       ErrorCode code, const char* what) {
+    return Refusal{name,
+                   [fields](TestFolder& folder) {
+                     for (const auto& [key, value] : fields) folder.config[key] = value;
+                     folder.Save();
+                   },
+                   code, what};
+  };
+  ExpectRefused(
+      "../family/base_of_the_refusals",
+      {
+          Field("position", "position", "absolute", kUnsupported,
+                "\"position\" is \"absolute\"; allowed: none, learned, sinusoidal, rotary"),
+          Field("score", "score", "cosine", kUnsupported, "allowed: scaled_dot, dot, additive"),
+          Field("score_bias", "score_bias", "t5", kUnsupported, "allowed: none, alibi, relative"),
+          Field("normalizer", "normalizer", "Softmax", kUnsupported,
+                "allowed: softmax, softmax1, relu, relu2, sigmoid, none"),
+          Field("normalizer_scale", "normalizer_scale", "sqrt", kUnsupported,
+                "allowed: none, length"),
+          Field("norm", "norm", "sandwich", kUnsupported, "allowed: post, pre, none"),
+          Field("norm_type", "norm_type", "batch_norm", kUnsupported,
+                "allowed: layer_norm, rms_norm"),
+          Field("activation", "activation", "tanh", kUnsupported,
+                "allowed: gelu, gelu_tanh, relu, silu, geglu, swiglu"),
+          Field("task", "task", "embedding", kUnsupported, "allowed: none, tokens, sequence"),
+          with("pooling", {{"task", "sequence"}, {"pooling", "cls"}}, kUnsupported,
+               "\"pooling\" is \"cls\"; allowed: mean, max, first, last"),
+          with("softmax1_length", {{"normalizer", "softmax1"}, {"normalizer_scale", "length"}},
+               kUnsupported, "does not combine with normalizer \"softmax1\""),
+          with("rotary_odd", {{"position", "rotary"}, {"head_dim", 3}}, kUnsupported,
+               "heads of 3 columns; allowed: an even head_dim"),
+          with("rotary_theta", {{"position", "rotary"}, {"rope_theta", 0}}, kCorrupt,
+               "\"rope_theta\" is 0"),
+          with("additive_without_size", {{"score", "additive"}, {"score_size", 0}}, kCorrupt,
+               "\"score_size\" is 0"),
+          with("additive_large", {{"score", "additive"}, {"score_size", 65536}}, kCorrupt,
+               "at most 262144"),
+          with("no_output_projection", {{"output_projection", false}, {"head_dim", 4}},
+               kUnsupported, "6 x 4 = 24 columns and hidden_size 12"),
+          with("buckets_odd", {{"score_bias", "relative"}, {"relative_buckets", 7}}, kCorrupt,
+               "\"relative_buckets\" is 7; expected an even number"),
+          with("buckets_two", {{"score_bias", "relative"}, {"relative_buckets", 2}}, kCorrupt,
+               "\"relative_buckets\" is 2"),
+          with("buckets_reach",
+               {{"score_bias", "relative"}, {"relative_buckets", 10}, {"relative_max_distance", 2}},
+               kCorrupt, "\"relative_max_distance\" is 2; expected more than 2"),
+          with("learned_none", {{"position", "learned"}, {"max_position_embeddings", 0}}, kCorrupt,
+               "\"max_position_embeddings\" is 0"),
+          with("learned_without_table", {{"position", "learned"}}, kCorrupt,
+               "\"embeddings.positions.weight\" is missing; expected it with the shape [512, 12]"),
+          Field("window_one", "window", {3}, kCorrupt, "\"window\" is [3]; expected null, or"),
+          Field("window_number", "window", 3, kCorrupt, "\"window\" is 3"),
+          Field("window_float", "window", {1.5, 2}, kCorrupt, "[1.5,2]"),
+          Field("window_right", "window", {1, -2}, kCorrupt, "[1,-2]"),
+          Field("labels_few", "id2label", {{"0", "A"}}, kCorrupt, "an object of 4 labels"),
+          Field("labels_list", "id2label", {"A", "B", "C", "D"}, kCorrupt, "expected an object"),
+          Field("labels_key", "id2label", {{"0", "A"}, {"1", "B"}, {"2", "C"}, {"4", "D"}},
+                kCorrupt, "id2label[\"3\"]"),
+          Field("labels_number", "id2label", {{"0", "A"}, {"1", 1}, {"2", "C"}, {"3", "D"}},
+                kCorrupt, "id2label[\"1\"]"),
+      });
+}
+
+Refusal Tensors(const char* name, std::function<void(TestTensors&)> change, ErrorCode code,
+                const char* what) {
+  return {name,
+          [change](TestFolder& folder) {
+            change(folder.tensors);
+            folder.Save();
+          },
+          code, what};
+}
+
+TEST(FamilyRefusals, Weights) {
+  ExpectRefused(
+      "../family/base_of_the_refusals",
+      {
+          Tensors(
+              "head", [](TestTensors& t) { t.erase("head.weight"); }, kCorrupt,
+              "\"head.weight\" is missing"),
+          Tensors(
+              "head_width",
+              [](TestTensors& t) {
+                t["head.weight"].shape = {12, 4};
+              },
+              kCorrupt, "an object of 12 labels"),
+          Tensors(
+              "norm", [](TestTensors& t) { t.erase("layers.1.ffn_norm.weight"); }, kCorrupt,
+              "\"layers.1.ffn_norm.weight\" is missing"),
+          Tensors(
+              "bias_shape",
+              [](TestTensors& t) {
+                t["layers.0.attention.q.bias"].shape = {12, 1};
+              },
+              kCorrupt, "F32 [12, 1]; expected the shape [12]"),
+          Tensors(
+              "bias_without_weight",
+              [](TestTensors& t) { t["embeddings.norm.bias"] = RandomTensor(12, 0, 3); }, kCorrupt,
+              "\"embeddings.norm.weight\" is missing, but \"embeddings.norm.bias\""),
+          Tensors(
+              "infinity",
+              [](TestTensors& t) {
+                t["embeddings.tokens.weight"].floats()[13] = std::numeric_limits<float>::infinity();
+              },
+              kCorrupt, "\"embeddings.tokens.weight\" has infinity at row 1, column 1"),
+      });
+  ExpectRefused(
+      "../family/learned_vectors_projection_max",
+      {
+          Field("width", "input_size", 14, kCorrupt,
+                "\"input.projection.weight\" is F32 [24, 13]; expected the shape [24, 14]"),
+          Field("positions", "max_position_embeddings", 512, kCorrupt,
+                "\"embeddings.positions.weight\" is F32 [200, 24]"),
+          Tensors(
+              "projection", [](TestTensors& t) { t.erase("input.projection.weight"); }, kCorrupt,
+              "\"input.projection.weight\" is missing"),
+      });
+  ExpectRefused(
+      "../family/additive_relative_softmax1",
+      {
+          Field("score_size", "score_size", 12, kCorrupt, "\"layers.0.attention.qa.weight\""),
+          Field("buckets", "relative_buckets", 16, kCorrupt,
+                "\"relative.weight\" is F32 [32, 2]; expected the shape [16, 2]"),
+          Tensors(
+              "va", [](TestTensors& t) { t.erase("layers.0.attention.va"); }, kCorrupt,
+              "\"layers.0.attention.va\" is missing"),
+          Tensors(
+              "gate", [](TestTensors& t) { t.erase("layers.1.ffn.gate.weight"); }, kCorrupt,
+              "\"layers.1.ffn.gate.weight\" is missing"),
+      });
+}
+
+// Fields that do not apply have no effect, whatever they say.
+TEST(FamilyRefusals, WhatDoesNotApplyChangesNothing) {
+  const auto convert = [](const TestFolder& folder) {
+    const TestFolder out;
+    ConvertReport report;
+    const Status status =
+        ConvertFolder({.folder = folder.path(), .output = out.Path("m")}, &report);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    return ReadWhole(out.Path("m"));
+  };
+  TestFolder folder("../family/base_of_the_refusals");
+  const std::string plain = convert(folder);
+  folder.config.update({{"rope_theta", -3},
+                        {"score_size", -1},
+                        {"relative_buckets", 7},
+                        {"relative_max_distance", 0},
+                        {"max_position_embeddings", 0},
+                        {"input_size", 0},
+                        {"pooling", "last"},
+                        {"window", nullptr},
+                        {"head_dim", 2},
+                        {"num_key_value_heads", 6}});
+  folder.Save();
+  EXPECT_TRUE(convert(folder) == plain);
+  folder.config["score_size"] = "none";  // but what has the wrong type is a mistake
+  folder.Save();
+  ConvertReport report;
+  EXPECT_FALSE(ConvertFolder({.folder = folder.path(), .output = folder.Path("m")}, &report).ok());
+}
+
+// Tensors that do not apply are left out and named.
+TEST(FamilyRefusals, TensorsThatDoNotApplyAreNamed) {
+  TestFolder folder("../family/base_of_the_refusals");
+  folder.tensors["layers.2.attention.q.weight"] = RandomTensor(12, 12, 1);
+  folder.tensors["final_norm.weight"] = RandomTensor(12, 0, 2);
+  folder.Save();
+  ConvertReport report;
+  const Status status =
+      ConvertFolder({.folder = folder.path(), .output = folder.Path("m")}, &report);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  ASSERT_EQ(report.unused.size(), 2u);
+  EXPECT_EQ(report.unused[0].name, "final_norm.weight");
+  EXPECT_EQ(report.unused[1].name, "layers.2.attention.q.weight");
+}
+
+}  // namespace
+}  // namespace attend
