@@ -7,16 +7,20 @@
 #include "tools/commands.h"
 #include "tools/json_writer.h"
 #include "tools/model_options.h"
+#include "tools/npy_reader.h"
 #include "tools/raw_lines.h"
 #include "tools/stream.h"
 
 namespace attend::tools {
 namespace {
 
+constexpr int32_t kMaxTokens = 1 << 22;  // what a Session takes
+
 struct RunOptions {
   ModelOptions model;
   std::vector<std::string> want;
   std::string input;
+  int32_t max_edges = 0;
 };
 
 struct Want {
@@ -127,12 +131,29 @@ Status RunItems(Session* session, const Want& want, Task task, std::span<const R
   return {};
 }
 
-int RunRun(RunOptions options, const Program::Arguments& arguments, Console* console) {
-  if (!options.input.empty()) {
-    return console->Fail(Status(ErrorCode::kUnsupported,
-                                "this version of attend reads no .npy files", "--input",
-                                "give {\"input\": [[...], ...]} lines on standard input"));
+// The file of --input as one sequence.
+Result<RawItem> ReadItem(const std::string& path, const ModelInfo& info) {
+  if (info.input_size == 0) {
+    return Status(ErrorCode::kInvalidArgument, "the model takes token ids, not vectors", "--input",
+                  "give {\"ids\": [...]} lines on standard input");
   }
+  Result<NpyMatrix> matrix = ReadNpy(path);
+  if (!matrix.ok()) return matrix.status();
+  if (matrix->columns != static_cast<size_t>(info.input_size)) {
+    return Status(ErrorCode::kInvalidArgument,
+                  "the vectors have " + std::to_string(matrix->columns) +
+                      " numbers; the model takes " + std::to_string(info.input_size),
+                  path);
+  }
+  RawItem item;
+  item.vectors = true;
+  item.length = matrix->rows;
+  item.rows = std::move(matrix->values);
+  item.where = path;
+  return item;
+}
+
+int RunRun(RunOptions options, const Program::Arguments& arguments, Console* console) {
   if (options.model.model.empty() == arguments.empty()) {
     return console->FailUsage("name one model", "run", "attend run MODEL < LINES");
   }
@@ -140,11 +161,28 @@ int RunRun(RunOptions options, const Program::Arguments& arguments, Console* con
   if (const int code = ApplyIsa(options.model, console); code != kExitOk) return code;
   Result<Model> model = LoadModel(options.model, "", "run");
   if (!model.ok()) return console->Fail(model.status());
-  const SessionOptions session_options = PipelineOptionsOf(options.model, *model).session;
+  const ModelInfo& info = model->info();
+  SessionOptions session_options = PipelineOptionsOf(options.model, *model).session;
+  session_options.max_edges = options.max_edges;
+  std::vector<RawItem> file;
+  if (!options.input.empty()) {
+    Result<RawItem> item = ReadItem(options.input, info);
+    if (!item.ok()) return console->Fail(item.status());
+    // One sequence needs no more memory than itself.
+    session_options.max_tokens =
+        static_cast<int32_t>(std::clamp<size_t>(item->length, 1, static_cast<size_t>(kMaxTokens)));
+    session_options.max_sequences = 1;
+    file.push_back(*std::move(item));
+  }
   Result<Session> session = Session::Create(*model, session_options);
   if (!session.ok()) return console->Fail(session.status());
-  const ModelInfo& info = model->info();
   const Want want = WantOf(options.want, info.task);
+  if (!file.empty()) {
+    const Status status = ProcessAll<RawItem>(file, [&](std::span<const RawItem> items) {
+      return RunItems(&*session, want, info.task, items, console);
+    });
+    return status.ok() ? console->Finish() : console->Fail(status);
+  }
   RawSource source(info.input_size, static_cast<size_t>(session_options.max_tokens),
                    static_cast<size_t>(session_options.max_sequences));
   return Stream<RawItem>(&source, console, [&](std::span<const RawItem> items) {
@@ -165,7 +203,9 @@ void AddRun(Program* program) {
   command.Choices("--want", &options->want, "NAMES", {"hidden", "pooled", "logits"},
                   "What to print, with commas; default: what the model is for");
   command.Text("--input", &options->input, "FILE.npy",
-               "One sequence [L, input_size] f32: not in this version");
+               "One sequence of vectors, [L, input_size] f32, in place of standard input");
+  command.Int("--max-edges", &options->max_edges, 1, INT32_MAX,
+              "Edges of one run, of models that take a graph; default: 4194304, or every pair");
 }
 
 }  // namespace attend::tools

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -68,7 +69,12 @@ Status TakeRows(const json& list, size_t width, RawItem* item) {
         return Wrong(item->where, At(At("input", i), j),
                      std::string("found ") + list[i][j].type_name() + "; expected a number");
       }
-      item->rows.push_back(list[i][j].get<float>());
+      const double value = list[i][j].get<double>();
+      if (std::abs(value) > std::numeric_limits<float>::max()) {
+        return Wrong(item->where, At(At("input", i), j),
+                     "found " + list[i][j].dump().substr(0, 40) + "; expected a 32-bit float");
+      }
+      item->rows.push_back(static_cast<float>(value));
     }
   }
   return {};
@@ -121,6 +127,9 @@ Status ParseRawLine(const std::string& line, int32_t input_size, RawItem* item) 
     item->length = item->ids.size();
   }
   if (object.contains("type_ids")) {
+    if (item->vectors) {
+      return Wrong(item->where, "type_ids", "the model takes vectors, which have no types");
+    }
     ATTEND_RETURN_IF_ERROR(TakeInts(object, "type_ids", item->where, &item->type_ids));
     if (item->type_ids.size() != item->length) {
       return Wrong(item->where, "type_ids",
