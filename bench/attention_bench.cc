@@ -22,7 +22,13 @@ void BM_Attention(benchmark::State& state, const AttentionCase& c) {
   const int64_t width = c.heads * c.head_dim;
   Floats q(c.queries * width), out(c.queries * width), k(PackedFloats(c)), v(PackedFloats(c));
   Floats scratch(AttentionScratchFloats(c.keys));
+  AttentionSpec spec;
+  spec.heads = c.heads;
+  spec.kv_heads = c.kv_heads;
+  spec.key_dim = spec.value_dim = c.head_dim;
+  spec.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)));
   AttentionArgs args;
+  args.spec = &spec;
   args.q = q.data();
   args.packed_k = k.data();
   args.packed_v = v.data();
@@ -30,11 +36,7 @@ void BM_Attention(benchmark::State& state, const AttentionCase& c) {
   args.query_count = c.queries;
   args.num_keys = c.keys;
   args.ldq = args.ld_out = width;
-  args.heads = c.heads;
-  args.kv_heads = c.kv_heads;
-  args.head_dim = c.head_dim;
   args.head_end = c.heads;
-  args.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)));
   args.scratch = scratch.data();
   const AttentionFn attention = BindAttention();
   for (auto _ : state) {
@@ -48,8 +50,17 @@ void BM_PackKv(benchmark::State& state, const AttentionCase& c) {
   if (!bench::BindIsa(state)) return;
   const int64_t width = c.kv_heads * c.head_dim;
   Floats k(c.keys * width), v(c.keys * width), packed_k(PackedFloats(c)), packed_v(PackedFloats(c));
-  const PackKvArgs args{k.data(), v.data(), packed_k.data(), packed_v.data(), c.keys, 0,
-                        width,    width,    c.kv_heads,      c.head_dim,      0,      c.kv_heads};
+  const PackKvArgs args{.k = k.data(),
+                        .v = v.data(),
+                        .packed_k = packed_k.data(),
+                        .packed_v = packed_v.data(),
+                        .rows = c.keys,
+                        .ldk = width,
+                        .ldv = width,
+                        .kv_heads = c.kv_heads,
+                        .key_dim = c.head_dim,
+                        .value_dim = c.head_dim,
+                        .head_end = c.kv_heads};
   const PackKvFn pack = BindPackKv();
   for (auto _ : state) {
     pack(args);

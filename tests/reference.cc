@@ -169,6 +169,24 @@ Matrix Normalize(const Matrix& x) {
   return y;
 }
 
+Matrix Rotary(const Matrix& x, const std::vector<int32_t>& positions, int64_t heads, int64_t dims,
+              const std::vector<double>& frequencies) {
+  Matrix y = x;
+  const int64_t width = x.columns / heads, half = dims / 2;
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t h = 0; h < heads; ++h) {
+      for (int64_t i = 0; i < half; ++i) {
+        const double position = positions[static_cast<size_t>(r)];
+        const double angle = position * frequencies[static_cast<size_t>(i)];
+        const double low = x.at(r, h * width + i), high = x.at(r, h * width + half + i);
+        y.at(r, h * width + i) = low * std::cos(angle) - high * std::sin(angle);
+        y.at(r, h * width + half + i) = high * std::cos(angle) + low * std::sin(angle);
+      }
+    }
+  }
+  return y;
+}
+
 // ---- Attention ----
 
 namespace {
@@ -211,6 +229,7 @@ std::vector<double> Weights(const AttentionInput& in, std::vector<double> scores
         s = 1.0 / (1.0 + std::exp(-s));
         break;
       case Normalizer::kNone:
+        if (s == -infinity) s = 0.0;  // not seen
         break;
     }
     if (in.divide_by_seen) s /= static_cast<double>(scores.size());
@@ -274,9 +293,9 @@ std::function<bool(int64_t, int64_t)> SeesWithin(bool causal, int64_t left, int6
                                                  int64_t global_tokens) {
   return [=](int64_t i, int64_t j) {
     if (causal && j > i) return false;
-    if (left < 0 || right < 0) return true;
+    if (left < 0 && right < 0) return true;
     if (i < global_tokens || j < global_tokens) return true;
-    return j >= i - left && j <= i + right;
+    return (left < 0 || j >= i - left) && (right < 0 || j <= i + right);
   };
 }
 

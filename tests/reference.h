@@ -61,6 +61,11 @@ std::vector<double> PoolMax(const Matrix& x);
 // Each row divided by max(its Euclidean length, 1e-12).
 Matrix Normalize(const Matrix& x);
 
+// Turns each pair (x_i, x_{i + R/2}), i < R / 2, of every head of row r by positions[r] *
+// frequencies[i]; what is behind the first R = `dims` columns of a head stays. Su et al. 2021.
+Matrix Rotary(const Matrix& x, const std::vector<int32_t>& positions, int64_t heads, int64_t dims,
+              const std::vector<double>& frequencies);
+
 // ---- Attention ----
 
 // How weights are made of the scores of one row, over the keys that the row sees.
@@ -76,7 +81,7 @@ struct AttentionInput {
   // head).
   double scale = 1;
   Matrix additive;
-  // Added to the score of head h, query i, key j. May be -inf. Empty: nothing.
+  // Added to the score of head h, query i, key j. May be -inf: weight 0. Empty: nothing.
   std::function<double(int64_t h, int64_t i, int64_t j)> bias;
   // Whether query i sees key j. Empty: it sees all.
   std::function<bool(int64_t i, int64_t j)> sees;
@@ -97,7 +102,7 @@ int64_t RelativeBucket(int64_t distance, int64_t buckets, int64_t max_distance);
 // table [buckets, H].
 std::function<double(int64_t, int64_t, int64_t)> RelativeBias(Matrix table, int64_t max_distance);
 
-// Structures for AttentionInput::sees. Negative left or right: no window.
+// Structures for AttentionInput::sees. Negative left or right: no limit on that side.
 std::function<bool(int64_t, int64_t)> SeesWithin(bool causal, int64_t left, int64_t right,
                                                  int64_t global_tokens);
 

@@ -15,7 +15,15 @@ namespace attend::ops {
 class AttentionStep final : public Step {
  public:
   AttentionStep(int state, Value y, HeadGroups groups, float scale)
-      : state_(state), y_(y), groups_(groups), scale_(scale), attention_(BindAttention()) {}
+      : state_(state),
+        y_(y),
+        groups_(groups),
+        spec_({.heads = groups.heads,
+               .kv_heads = groups.kv_heads,
+               .key_dim = groups.head_dim,
+               .value_dim = groups.head_dim,
+               .scale = scale}),
+        attention_(BindAttention()) {}
 
   void Run(const StepContext& context) const override {
     const BatchView& batch = *context.batch;
@@ -30,7 +38,8 @@ class AttentionStep final : public Step {
       const int32_t sequence = batch.sequence_of[row];
       const int64_t end = std::min<int64_t>(row_end, batch.offsets[sequence + 1]);
       const int64_t keys = batch.key_rows[sequence] * groups_.kv_heads * groups_.head_dim;
-      attention_({.q = state.q + row * width,
+      attention_({.spec = &spec_,
+                  .q = state.q + row * width,
                   .packed_k = state.k + keys,
                   .packed_v = state.v + keys,
                   .out = y + (row - context.row_begin) * width,
@@ -39,12 +48,8 @@ class AttentionStep final : public Step {
                   .num_keys = batch.offsets[sequence + 1] - batch.offsets[sequence],
                   .ldq = width,
                   .ld_out = width,
-                  .heads = groups_.heads,
-                  .kv_heads = groups_.kv_heads,
-                  .head_dim = groups_.head_dim,
                   .head_begin = head_begin,
                   .head_end = head_end,
-                  .scale = scale_,
                   .scratch = context.scratch});
       row = end;
     }
@@ -64,7 +69,7 @@ class AttentionStep final : public Step {
   int state_;
   Value y_;
   HeadGroups groups_;
-  float scale_;
+  AttentionSpec spec_;
   AttentionFn attention_;
 };
 

@@ -101,7 +101,8 @@ class QkvStep final : public Step {
              .ldk = groups_.columns(),
              .ldv = groups_.columns(),
              .kv_heads = groups_.kv_heads,
-             .head_dim = groups_.head_dim,
+             .key_dim = groups_.head_dim,
+             .value_dim = groups_.head_dim,
              .head_begin = group * groups_.size,
              .head_end = (group + 1) * groups_.size});
       row = end;

@@ -1,0 +1,84 @@
+// What the stages of attention share: the head in work, the state of its rows, unrolled loops.
+// Included once per target, as math-inl.h is.
+#if defined(ATTEND_KERNELS_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEND_KERNELS_ATTENTION_INL_H_
+#undef ATTEND_KERNELS_ATTENTION_INL_H_
+#else
+#define ATTEND_KERNELS_ATTENTION_INL_H_
+#endif
+
+#include <cstddef>
+#include <limits>
+#include <utility>
+
+#include "kernels/attention_keys.h"
+#include "kernels/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend {
+namespace HWY_NAMESPACE {
+
+constexpr size_t kBlock = static_cast<size_t>(kKeyBlock);
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kLargest = std::numeric_limits<float>::max();
+constexpr float kLog2E = 1.44269504f;
+
+// Query rows at a time: kRows times two vectors of accumulators, two operands and a broadcast fill
+// the registers (32 on AVX-512; 16 on AVX2; on SSE4 a product needs one of its own).
+#if HWY_TARGET == HWY_AVX3
+constexpr size_t kRows = 12;
+#elif HWY_TARGET == HWY_AVX2
+constexpr size_t kRows = 6;
+#else
+constexpr size_t kRows = 4;
+#endif
+static_assert(kRows <= kMaxAttentionRows);
+
+// Calls f with the constants 0 .. kCount - 1. A loop over an array of vectors is unrolled too late
+// by g++ 12 for the array to live in registers; constant indices from the beginning are not.
+template <size_t... kI, class F>
+HWY_INLINE void UnrollSequence(std::index_sequence<kI...> /*sequence*/, F&& f) {
+  (f(std::integral_constant<size_t, kI>()), ...);
+}
+template <size_t kCount, class F>
+HWY_INLINE void Unroll(F&& f) {
+  UnrollSequence(std::make_index_sequence<kCount>(), std::forward<F>(f));
+}
+#define ATTEND_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
+
+// One head of one call.
+struct Head {
+  const AttentionArgs* args;
+  int64_t row;     // of the call: the first of the rows in work
+  const float* q;  // its queries
+  float* out;      // its output
+  const float* k;  // this head in block 0
+  const float* v;
+  size_t k_stride, v_stride;  // floats from one block of keys to the next
+  size_t key_dim, value_dim;  // A, E
+  // What scores are multiplied by: log2 e under those normalisers that take a power, so that it is
+  // one of two, else 1.
+  float unit;
+  float scale;            // of the dot product, times `unit`
+  const float* additive;  // [A], or null
+  float additive_sum;     // of them
+  // Biases, each null or not there: see AttentionSpec and AttentionArgs.
+  const float* alibi_slope;
+  const float* distance_bias;
+  const float* dense_bias;  // row 0 of the call
+};
+
+// What is known of the rows in work so far.
+struct RowStates {
+  float most[kMaxAttentionRows];     // largest score
+  float sum[kMaxAttentionRows];      // of the weights, relative to `most`
+  float rescale[kMaxAttentionRows];  // what earlier sums are to be multiplied by
+  float factor[kMaxAttentionRows];   // what the sums are multiplied by when they are stored
+};
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace attend
+HWY_AFTER_NAMESPACE();
+
+#endif  // ATTEND_KERNELS_ATTENTION_INL_H_

@@ -1,0 +1,119 @@
+// The third stage of attention: the weighted sums of the values of a chunk, added to what earlier
+// chunks gave.
+#if defined(ATTEND_KERNELS_ATTENTION_SUM_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEND_KERNELS_ATTENTION_SUM_INL_H_
+#undef ATTEND_KERNELS_ATTENTION_SUM_INL_H_
+#else
+#define ATTEND_KERNELS_ATTENTION_SUM_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "kernels/attention-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend {
+namespace HWY_NAMESPACE {
+
+// Calls add(weights, values) for each key of the chunk in turn: where the weights of the kR rows
+// begin, and the value's column `column`. Values behind the last key are not touched.
+template <size_t kR, class F>
+HWY_INLINE void ForEachKey(const Head& head, const KeyChunk& chunk, const float* weights,
+                           size_t column, const F& add) {
+  for (size_t b = 0; b < chunk.blocks; ++b) {
+    const int64_t left = head.args->num_keys - chunk.logical[b] * kKeyBlock;
+    const size_t count = static_cast<size_t>(std::min(kKeyBlock, left));
+    const float* v = head.v + static_cast<size_t>(chunk.physical[b]) * head.v_stride + column;
+    const float* p = weights + b * kR * kBlock;
+    for (size_t j = 0; j < count; ++j, v += head.value_dim, ++p) add(p, v);
+  }
+}
+
+// The same for the keys of a row's edges alone.
+template <class F>
+HWY_INLINE void ForEachEdge(const Head& head, const KeyChunk& chunk, const float* weights,
+                            size_t column, const F& add) {
+  for (size_t n = 0; n < chunk.places; ++n) {
+    const size_t place = chunk.place[n];
+    const size_t block = static_cast<size_t>(chunk.physical[place / kBlock]);
+    add(weights + place, head.v + block * head.v_stride + place % kBlock * head.value_dim + column);
+  }
+}
+
+// kVectors vectors of columns of the output of kR rows, from column `column`. `tail`: the lanes
+// that exist of the only vector, if kTail.
+template <size_t kR, size_t kVectors, bool kTail>
+HWY_INLINE void WeightedTile(F32 d, const Head& head, const KeyChunk& chunk, const float* weights,
+                             size_t column, bool first, const RowStates& states) {
+  static_assert(!kTail || kVectors == 1);
+  const size_t tail = head.value_dim - column;
+  const size_t ld_out = static_cast<size_t>(head.args->ld_out);
+  VF sums[kR * kVectors];
+  if (first) {
+    Unroll<kR * kVectors>([&](auto i) ATTEND_INLINE_LAMBDA { sums[i] = hn::Zero(d); });
+  } else {
+    Unroll<kR * kVectors>([&](auto i) ATTEND_INLINE_LAMBDA {
+      const float* from = head.out + (i / kVectors) * ld_out + column + (i % kVectors) * kLanes;
+      const VF before = kTail ? LoadTail(d, from, tail) : hn::LoadU(d, from);
+      sums[i] = hn::Mul(before, hn::Set(d, states.rescale[i / kVectors]));
+    });
+  }
+  const auto add = [&](const float* p, const float* v) ATTEND_INLINE_LAMBDA {
+    VF values[kVectors];
+    Unroll<kVectors>([&](auto i) ATTEND_INLINE_LAMBDA {
+      values[i] = kTail ? LoadTail(d, v, tail) : hn::LoadU(d, v + i * kLanes);
+    });
+    Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA {
+      const VF weight = hn::Set(d, p[r * kBlock]);
+      Unroll<kVectors>([&](auto i) ATTEND_INLINE_LAMBDA {
+        constexpr size_t s = r * kVectors + i;
+        sums[s] = hn::MulAdd(values[i], weight, sums[s]);
+      });
+    });
+  };
+  if (kR == 1 && head.args->edge_offsets != nullptr) {
+    ForEachEdge(head, chunk, weights, column, add);
+  } else {
+    ForEachKey<kR>(head, chunk, weights, column, add);
+  }
+  Unroll<kR * kVectors>([&](auto i) ATTEND_INLINE_LAMBDA {
+    float* to = head.out + (i / kVectors) * ld_out + column + (i % kVectors) * kLanes;
+    // Adding 0 makes +0 of -0, which a key of weight 0 could have turned either way.
+    const VF factor = hn::Set(d, chunk.last ? states.factor[i / kVectors] : 1.0f);
+    const VF y = hn::MulAdd(sums[i], factor, hn::Zero(d));
+    if constexpr (kTail) {
+      StoreTail(y, d, to, tail);
+    } else {
+      hn::StoreU(y, d, to);
+    }
+  });
+}
+
+template <size_t kR>
+HWY_INLINE void WeightedSum(F32 d, const Head& head, const KeyChunk& chunk, const float* weights,
+                            bool first, const RowStates& states) {
+  constexpr size_t kVectors = kR >= 4 ? 2 : 4;
+  const size_t columns = head.value_dim;
+  size_t c = 0;
+  for (; c + kVectors * kLanes <= columns; c += kVectors * kLanes) {
+    WeightedTile<kR, kVectors, false>(d, head, chunk, weights, c, first, states);
+  }
+  for (; c + kLanes <= columns; c += kLanes) {
+    WeightedTile<kR, 1, false>(d, head, chunk, weights, c, first, states);
+  }
+  if (c < columns) WeightedTile<kR, 1, true>(d, head, chunk, weights, c, first, states);
+}
+
+// What rows get that see nobody.
+HWY_INLINE void ZeroRows(const Head& head, size_t rows) {
+  for (size_t r = 0; r < rows; ++r) {
+    std::fill_n(head.out + r * static_cast<size_t>(head.args->ld_out), head.value_dim, 0.0f);
+  }
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace attend
+HWY_AFTER_NAMESPACE();
+
+#endif  // ATTEND_KERNELS_ATTENTION_SUM_INL_H_
