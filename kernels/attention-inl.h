@@ -34,18 +34,6 @@ constexpr size_t kRows = 4;
 #endif
 static_assert(kRows <= kMaxAttentionRows);
 
-// Calls f with the constants 0 .. kCount - 1. A loop over an array of vectors is unrolled too late
-// by g++ 12 for the array to live in registers; constant indices from the beginning are not.
-template <size_t... kI, class F>
-HWY_INLINE void UnrollSequence(std::index_sequence<kI...> /*sequence*/, F&& f) {
-  (f(std::integral_constant<size_t, kI>()), ...);
-}
-template <size_t kCount, class F>
-HWY_INLINE void Unroll(F&& f) {
-  UnrollSequence(std::make_index_sequence<kCount>(), std::forward<F>(f));
-}
-#define ATTEND_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
-
 // One head of one call.
 struct Head {
   const AttentionArgs* args;

@@ -10,27 +10,29 @@
 #include <vector>
 
 #include "kernels/aligned.h"
+#include "kernels/gemm_highway.h"
 
 namespace attend {
 namespace {
 
-// The row counts that keep the bits of a row (docs/performance.md, "The row rule"), largest first.
-// AVX-512 keeps them for every count; four are enough. Below it oneDNN's gemm:jit keeps them for
-// multiples of 16 rows only.
-constexpr int64_t kRowsAvx512[] = {64, 16, 4, 1};
-constexpr int64_t kRowsJit[] = {64, 16};
-
 #ifdef ATTEND_GEMM_FREE_ROWS
-// A test build only: every count is run as it comes, to show that the test of the rule can fail.
+// A test build only: oneDNN runs every count as it comes on every ISA, to show that the test of the
+// row rule can fail.
+bool UsesOneDnn() { return true; }
 std::vector<int64_t> RowCounts() {
   std::vector<int64_t> counts;
   for (int64_t rows = 64; rows >= 1; --rows) counts.push_back(rows);
   return counts;
 }
 #else
+// Below AVX-512 oneDNN's gemm:jit packs nothing and keeps the bits of a row for multiples of 16
+// rows only.
+bool UsesOneDnn() { return BoundIsa() >= Isa::kAvx512; }
+// The row counts that oneDNN is asked for, largest first. On AVX-512 it keeps the bits of a row for
+// every count (docs/performance.md, "The row rule"); four are enough.
 std::span<const int64_t> RowCounts() {
-  if (BoundIsa() >= Isa::kAvx512) return kRowsAvx512;
-  return kRowsJit;
+  static constexpr int64_t kRows[] = {64, 16, 4, 1};
+  return kRows;
 }
 #endif
 
@@ -136,8 +138,10 @@ dnnl_cpu_isa_t DnnlIsa(Isa isa) {
 
 }  // namespace
 
-// Matmuls of full panels and, when N is no multiple of the width, of the last one.
+// Our own kernel, or matmuls of full panels and, when N is no multiple of the width, of the last
+// one.
 struct LinearKernel::Impl {
+  GemmPanelFn own = nullptr;
   Engine engine;
   std::vector<Matmul> full;
   std::vector<Matmul> last;
@@ -184,8 +188,8 @@ int64_t PaddedRows(int64_t rows) {
 #ifdef ATTEND_GEMM_FREE_ROWS
   return rows;
 #else
-  const int64_t unit = BoundIsa() >= Isa::kAvx512 ? 4 : 16;
-  return rows == 1 && unit == 4 ? 1 : (rows + unit - 1) / unit * unit;
+  if (!UsesOneDnn() || rows == 1) return rows;
+  return (rows + 3) / 4 * 4;
 #endif
 }
 
@@ -197,6 +201,11 @@ Result<std::shared_ptr<const LinearKernel>> LinearKernel::Create(int64_t n, int6
   kernel->panels_ = panels;
   kernel->impl_ = std::make_unique<Impl>();
   Impl& impl = *kernel->impl_;
+  if (!UsesOneDnn()) {
+    impl.own = BindGemmPanel();
+    impl.implementation = std::string("attend:") + IsaName(BoundIsa());
+    return std::shared_ptr<const LinearKernel>(std::move(kernel));
+  }
   ATTEND_RETURN_IF_ERROR(MakeEngine(&impl.engine));
   const auto counts = RowCounts();
   const bool has_full = panels.count > 1 || panels.last == panels.width;
@@ -231,8 +240,8 @@ const char* LinearKernel::implementation() const { return impl_->implementation.
 
 namespace {
 
-Status PackPanel(dnnl_engine_t engine, dnnl_stream_t stream, const Matmul& matmul, int64_t columns,
-                 int64_t k, float* rows, float* packed) {
+Status ReorderPanel(dnnl_engine_t engine, dnnl_stream_t stream, const Matmul& matmul,
+                    int64_t columns, int64_t k, float* rows, float* packed) {
   dnnl_memory_desc_t plain;  // W is [columns, K] row-major: a transposed [K, columns]
   const dnnl_dims_t dims = {k, columns};
   const dnnl_dims_t strides = {1, k};
@@ -259,21 +268,54 @@ Status PackPanel(dnnl_engine_t engine, dnnl_stream_t stream, const Matmul& matmu
   return status == dnnl_success ? Status() : DnnlError("reorder of weights", status);
 }
 
+// Every panel gets the room of the largest, so that a panel is found by one multiplication.
+size_t PanelBytes(const LinearKernel& kernel) {
+  const LinearKernel::Impl& impl = kernel.impl();
+  if (impl.own != nullptr) {
+    return static_cast<size_t>(PackedPanelFloats(kernel.panels().width, kernel.k())) *
+           sizeof(float);
+  }
+  size_t bytes = 0;
+  for (const std::vector<Matmul>* matmuls : {&impl.full, &impl.last}) {
+    if (!matmuls->empty()) {
+      bytes = std::max(bytes, dnnl_memory_desc_get_size(&matmuls->front().weights));
+    }
+  }
+  return RoundUp(bytes, size_t{64});
+}
+
+// Packs every panel into `packed`; `rows` has room for the rows of one panel.
+Status PackPanels(const LinearKernel& kernel, const PackedLinear::FillRows& fill, float* rows,
+                  int64_t panel_stride, float* packed) {
+  const Panels& panels = kernel.panels();
+  const LinearKernel::Impl& impl = kernel.impl();
+  dnnl_stream_t stream = nullptr;
+  if (impl.own == nullptr) {
+    ATTEND_DNNL(dnnl_stream_create, &stream, impl.engine.get(), dnnl_stream_default_flags);
+  }
+  Status status;
+  for (int64_t panel = 0; panel < panels.count && status.ok(); ++panel) {
+    const int64_t columns = panels.columns(panel);
+    float* const to = packed + panel * panel_stride;
+    fill(panels.begin(panel), columns, rows);
+    if (impl.own != nullptr) {
+      BindPackPanel()({.w = rows, .packed = to, .columns = columns, .k = kernel.k()});
+    } else {
+      status = ReorderPanel(impl.engine.get(), stream, impl.matmuls(panels, panel).front(), columns,
+                            kernel.k(), rows, to);
+    }
+  }
+  if (stream != nullptr) dnnl_stream_destroy(stream);
+  return status;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const PackedLinear>> PackedLinear::Pack(const LinearKernel& kernel,
                                                                const FillRows& fill,
                                                                std::span<const float> bias) {
   const Panels& panels = kernel.panels();
-  const LinearKernel::Impl& impl = kernel.impl();
-  // Every panel gets the room of the largest, so that a panel is found by one multiplication.
-  size_t panel_bytes = 0;
-  for (const std::vector<Matmul>* matmuls : {&impl.full, &impl.last}) {
-    if (!matmuls->empty()) {
-      panel_bytes = std::max(panel_bytes, dnnl_memory_desc_get_size(&matmuls->front().weights));
-    }
-  }
-  panel_bytes = RoundUp(panel_bytes, size_t{64});
+  const size_t panel_bytes = PanelBytes(kernel);
   std::shared_ptr<PackedLinear> packed(new PackedLinear);
   packed->panel_stride_ = static_cast<int64_t>(panel_bytes / sizeof(float));
   packed->panel_width_ = panels.width;
@@ -291,17 +333,8 @@ Result<std::shared_ptr<const PackedLinear>> PackedLinear::Pack(const LinearKerne
   if (!bias.empty()) std::memcpy(packed_bias, bias.data(), bias.size_bytes());
   packed->bias_ = packed_bias;
 
-  dnnl_stream_t stream = nullptr;
-  ATTEND_DNNL(dnnl_stream_create, &stream, impl.engine.get(), dnnl_stream_default_flags);
-  Status status;
-  for (int64_t panel = 0; panel < panels.count && status.ok(); ++panel) {
-    fill(panels.begin(panel), panels.columns(panel), rows.data());
-    status = PackPanel(impl.engine.get(), stream, impl.matmuls(panels, panel).front(),
-                       panels.columns(panel), kernel.k(), rows.data(),
-                       packed->data_ + panel * packed->panel_stride_);
-  }
-  dnnl_stream_destroy(stream);
-  ATTEND_RETURN_IF_ERROR(status);
+  ATTEND_RETURN_IF_ERROR(
+      PackPanels(kernel, fill, rows.data(), packed->panel_stride_, packed->data_));
   return std::shared_ptr<const PackedLinear>(std::move(packed));
 }
 
@@ -358,6 +391,7 @@ Result<std::unique_ptr<LinearRunner>> LinearRunner::Create(
   Impl& impl = *runner->impl_;
   impl.kernel = std::move(kernel);
   const LinearKernel::Impl& shape = impl.kernel->impl();
+  if (shape.own != nullptr) return runner;
   ATTEND_DNNL(dnnl_stream_create, &impl.stream, shape.engine.get(), dnnl_stream_default_flags);
   size_t scratch_bytes = 64;
   for (const std::vector<Matmul>* matmuls : {&shape.full, &shape.last}) {
@@ -389,6 +423,16 @@ void LinearRunner::RunPanel(const PackedLinear& weights, int64_t panel, int64_t 
   const Panels& panels = impl.kernel->panels();
   const int64_t columns = panels.columns(panel);
   const int64_t k = impl.kernel->k();
+  if (const GemmPanelFn own = impl.kernel->impl().own) {
+    own({.a = a,
+         .packed = weights.weights(panel),
+         .bias = weights.bias(panel),
+         .c = c,
+         .rows = rows,
+         .columns = columns,
+         .k = k});
+    return;
+  }
   std::vector<Bound>& bound = columns == panels.width ? impl.full : impl.last;
   int64_t left = rows;
   size_t i = 0;

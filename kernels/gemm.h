@@ -1,9 +1,10 @@
-// Packed linear layers: C = A W^T + b by oneDNN. The only files that know oneDNN are kernels/gemm*.
+// Packed linear layers: C = A W^T + b, by oneDNN on AVX-512 and by a kernel of our own below it
+// (kernels/gemm_highway.h). The only files that know oneDNN are kernels/gemm*.
 //
 // N, the output columns, is cut into panels that depend on (N, K) alone; a panel of packed weights
-// stays in L2 while all rows of a tile pass it. Rows are run in a few fixed counts, a tail in the
-// next count with padding, so that the bits of an output row depend on that row, the weights and
-// the ISA alone (docs/performance.md, "The row rule").
+// stays in L2 while all rows of a tile pass it. oneDNN gets the rows in a few fixed counts, a tail
+// in the next count with padding, so that the bits of an output row depend on that row, the weights
+// and the ISA alone (docs/performance.md, "The row rule").
 #ifndef ATTEND_KERNELS_GEMM_H_
 #define ATTEND_KERNELS_GEMM_H_
 
@@ -78,7 +79,7 @@ class LinearKernel {
   int64_t n() const { return n_; }
   int64_t k() const { return k_; }
   const Panels& panels() const { return panels_; }
-  const char* implementation() const;  // oneDNN's name of the kernel of full panels
+  const char* implementation() const;  // "attend:avx2", or oneDNN's name: "brg:avx512_core"
 
   struct Impl;
   const Impl& impl() const { return *impl_; }

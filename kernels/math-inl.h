@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "hwy/highway.h"
 
@@ -28,6 +29,18 @@ using VF = hn::Vec<F32>;
 using VI = hn::Vec<hn::RebindToSigned<F32>>;
 // Lanes of a vector, known when compiling on each of the three targets.
 inline constexpr size_t kLanes = HWY_LANES(float);
+
+// Calls f with the constants 0 .. kCount - 1. A loop over an array of vectors is unrolled too late
+// by g++ 12 for the array to live in registers; constant indices from the beginning are not.
+template <size_t... kI, class F>
+HWY_INLINE void UnrollSequence(std::index_sequence<kI...> /*sequence*/, F&& f) {
+  (f(std::integral_constant<size_t, kI>()), ...);
+}
+template <size_t kCount, class F>
+HWY_INLINE void Unroll(F&& f) {
+  UnrollSequence(std::make_index_sequence<kCount>(), std::forward<F>(f));
+}
+#define ATTEND_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
 
 // The first `n` < kLanes floats at `p`, zeros behind them. Touches nothing past p[n - 1]: Highway's
 // MaskedLoad does so only from AVX2 on; on SSE4 it reads a whole vector.

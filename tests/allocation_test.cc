@@ -231,10 +231,14 @@ TEST(Allocation, ARunAllocatesAndCompilesNothing) {
       EXPECT_EQ(counts[kOwn], 0);
       EXPECT_EQ(counts[kOpenMp], 0);
       EXPECT_EQ(counts[kOthers], 0);
-      // oneDNN's execute makes an argument table and a context, about 3 allocations a call; a run
-      // here is a few hundred calls.
-      EXPECT_GT(counts[kDnnl], 0) << "oneDNN was not seen: the counter is blind";
-      EXPECT_LE(counts[kDnnl], 200 * 5000);
+      if (CurrentIsa() == "sse4" || CurrentIsa() == "avx2") {
+        EXPECT_EQ(counts[kDnnl], 0) << "the linear layers are attend's own here";
+      } else {
+        // oneDNN's execute makes an argument table and a context, about 3 allocations a call; a run
+        // here is a few hundred calls.
+        EXPECT_GT(counts[kDnnl], 0) << "oneDNN was not seen: the counter is blind";
+        EXPECT_LE(counts[kDnnl], 200 * 5000);
+      }
       EXPECT_EQ(after.anonymous_code, before.anonymous_code) << "a kernel was compiled in Run";
       EXPECT_EQ(after.code_mappings, before.code_mappings);
     }
