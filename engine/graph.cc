@@ -22,6 +22,24 @@ int Graph::UseKernel(std::shared_ptr<const LinearKernel> kernel) {
   return static_cast<int>(kernels_.size()) - 1;
 }
 
+int Graph::NextState(const StateInfo& info) {
+  StateInfo& widest = widest_state_;
+  widest.query_columns = std::max(widest.query_columns, info.query_columns);
+  widest.key_columns = std::max(widest.key_columns, info.key_columns);
+  widest.value_columns = std::max(widest.value_columns, info.value_columns);
+  return num_states_++ % 2;
+}
+
+const float* Graph::SharedTable(const std::string& name, int64_t count,
+                                const std::function<void(float*)>& fill) {
+  std::vector<float>& table = tables_[name];
+  if (table.empty()) {
+    table.resize(static_cast<size_t>(count));
+    fill(table.data());
+  }
+  return table.data();
+}
+
 const float* StepContext::ReadPadded(Value value) const {
   const float* from = Read(value);
   if (values[value.id].segment == segment) return from;

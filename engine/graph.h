@@ -3,6 +3,8 @@
 #define ATTEND_ENGINE_GRAPH_H_
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -48,7 +50,12 @@ class Graph {
   int UseKernel(std::shared_ptr<const LinearKernel> kernel);
   // Queries, keys and values of the next attention; two alternate, so that a thread may fill one
   // while another still reads the last.
-  int NextState() { return num_states_++ % 2; }
+  int NextState(const StateInfo& info);
+
+  // A table of `count` floats that steps share by its name, filled when it is first asked for. It
+  // lives as long as the plan.
+  const float* SharedTable(const std::string& name, int64_t count,
+                           const std::function<void(float*)>& fill);
 
   // What the caller gets. A value that is not set is not an output.
   Value hidden, pooled, logits;
@@ -58,6 +65,8 @@ class Graph {
   std::vector<ValueInfo>& values() { return values_; }
   const std::vector<std::shared_ptr<const LinearKernel>>& kernels() const { return kernels_; }
   int64_t num_states() const { return num_states_; }
+  const StateInfo& widest_state() const { return widest_state_; }
+  std::map<std::string, std::vector<float>>& tables() { return tables_; }
 
  private:
   const ModelConfig& config_;
@@ -67,6 +76,8 @@ class Graph {
   std::vector<ValueInfo> values_;
   std::vector<std::shared_ptr<const LinearKernel>> kernels_;
   int num_states_ = 0;
+  StateInfo widest_state_;
+  std::map<std::string, std::vector<float>> tables_;
 };
 
 }  // namespace attend

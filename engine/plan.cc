@@ -212,16 +212,24 @@ Result<Plan> CompilePlan(Graph graph, int64_t max_tokens, int64_t max_sequences)
       }
     }
   }
-  const ModelConfig& config = graph.config();
   if (plan.num_states > 0) {
-    plan.query_floats = max_tokens * config.num_heads * config.head_dim;
+    const StateInfo& state = graph.widest_state();
+    plan.query_floats = max_tokens * state.query_columns;
     // Every sequence begins a block of keys of its own.
-    plan.key_floats = (max_tokens + max_sequences * (kKeyBlock - 1)) / kKeyBlock * kKeyBlock *
-                      config.num_kv_heads * config.head_dim;
+    const int64_t rows = (max_tokens + max_sequences * (kKeyBlock - 1)) / kKeyBlock * kKeyBlock;
+    plan.key_floats = rows * state.key_columns;
+    plan.value_floats = rows * state.value_columns;
   }
+  plan.tables = std::move(graph.tables());
   for (Node& node : nodes) plan.steps.push_back(std::move(node.step));
   plan.costs = SumCosts(plan);
   return plan;
+}
+
+size_t Plan::table_bytes() const {
+  size_t floats = 0;
+  for (const auto& [name, table] : tables) floats += table.size();
+  return floats * sizeof(float);
 }
 
 std::string Plan::Describe() const {

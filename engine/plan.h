@@ -3,6 +3,7 @@
 #define ATTEND_ENGINE_PLAN_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,6 +37,7 @@ struct Plan {
   std::vector<Segment> segments;
   std::vector<ValueInfo> values;
   std::vector<std::shared_ptr<const LinearKernel>> kernels;
+  std::map<std::string, std::vector<float>> tables;  // that steps share
   Value hidden, pooled, logits;
 
   int64_t row_tile_columns = 0;            // a thread's tile is this times kTileRows floats
@@ -43,12 +45,14 @@ struct Plan {
   int64_t shared_column_tile_columns = 0;  // by columns, everybody's
   int64_t arena_floats = 0;                // values
   int64_t query_floats = 0;                // Q of one state
-  int64_t key_floats = 0;                  // K, and V, of one state
+  int64_t key_floats = 0;                  // K of one state
+  int64_t value_floats = 0;                // V of one state
   int64_t num_states = 0;                  // 0 to 2
   int64_t panel_columns = 0;               // the widest panel
   int64_t copy_columns = 0;                // the widest input of a GEMM that is read from the arena
   PlanCosts costs;
 
+  size_t table_bytes() const;
   // A line per step.
   std::string Describe() const;
 };

@@ -187,11 +187,12 @@ Status AllocateSession(SessionData* data) {
   const SessionOptions& options = data->options;
   data->column_tile_rows =
       std::min(kColumnTileRows, RoundUp<int64_t>(options.max_tokens, kTileRows));
-  size_t total = sizeof(SessionData);
-  bool ok = Allocate(static_cast<size_t>(plan.arena_floats), &data->arena, &total) &&
-            Allocate(static_cast<size_t>(plan.query_floats), &data->queries, &total) &&
-            Allocate(static_cast<size_t>(plan.key_floats * plan.num_states), &data->keys, &total) &&
-            Allocate(static_cast<size_t>(plan.key_floats * plan.num_states), &data->values, &total);
+  size_t total = sizeof(SessionData) + plan.table_bytes();
+  bool ok =
+      Allocate(static_cast<size_t>(plan.arena_floats), &data->arena, &total) &&
+      Allocate(static_cast<size_t>(plan.query_floats), &data->queries, &total) &&
+      Allocate(static_cast<size_t>(plan.key_floats * plan.num_states), &data->keys, &total) &&
+      Allocate(static_cast<size_t>(plan.value_floats * plan.num_states), &data->values, &total);
   if (options.num_threads > 1 || options.share == Share::kColumns) {
     ok = ok &&
          Allocate(static_cast<size_t>(plan.shared_column_tile_columns * data->column_tile_rows),
@@ -199,7 +200,7 @@ Status AllocateSession(SessionData* data) {
   }
   for (int64_t i = 0; i < plan.num_states; ++i) {
     data->states[i] = {data->queries.data(), data->keys.data() + i * plan.key_floats,
-                       data->values.data() + i * plan.key_floats};
+                       data->values.data() + i * plan.value_floats};
   }
   const int64_t max_keys = LongestSequence(data->model->config, options.max_tokens);
   data->thread_memory = std::vector<ThreadMemory>(static_cast<size_t>(options.num_threads));

@@ -54,9 +54,14 @@ struct ValueInfo {
 
 // Packed keys, values and dense queries of all sequences: what attention reads.
 struct AttentionState {
-  float* q = nullptr;  // [T, H * E]
+  float* q = nullptr;  // [T, H * A]
   float* k = nullptr;  // kernels/attention.h
   float* v = nullptr;
+};
+
+// How wide they are: of a row, all heads.
+struct StateInfo {
+  int64_t query_columns = 0, key_columns = 0, value_columns = 0;
 };
 
 // Everything that a step needs to run on one tile of rows.

@@ -51,7 +51,6 @@ Status AddHead(Graph& graph, Value x) {
 
 Status BuildEncoder(Graph& graph) {
   const ModelConfig& config = graph.config();
-  ATTEND_RETURN_IF_ERROR(CheckRunnable(config));
   Value x;
   ATTEND_ASSIGN(x, AddInput(graph));
   for (int64_t i = 0; i < config.num_layers; ++i) {

@@ -10,11 +10,6 @@
 namespace attend {
 namespace {
 
-Status NotRun(const char* field, const char* value) {
-  return Status(ErrorCode::kUnsupported,
-                std::string(field) + " \"" + value + "\" is not run by this build", field);
-}
-
 // x = Norm(x + Block(x)), x + Block(Norm(x)) or x + Block(x), as the config says. `block` gets what
 // the block reads, and the value it adds to (id -1: none).
 template <typename Block>
@@ -32,19 +27,6 @@ Status AddResidualBlock(Graph& graph, Value& x, const std::string& norm_name, co
 }
 
 }  // namespace
-
-Status CheckRunnable(const ModelConfig& config) {
-  if (config.position == Position::kRotary) return NotRun("position", Name(config.position));
-  if (config.score != Score::kScaledDot) return NotRun("score", Name(config.score));
-  if (config.score_bias != ScoreBias::kNone) return NotRun("score_bias", Name(config.score_bias));
-  if (config.normalizer != Normalizer::kSoftmax) {
-    return NotRun("normalizer", Name(config.normalizer));
-  }
-  if (config.causal) return NotRun("causal", "true");
-  if (config.windowed) return NotRun("window", "set");
-  if (config.edges) return NotRun("edges", "true");
-  return Status();
-}
 
 Result<Value> AddInput(Graph& graph) {
   const ModelConfig& config = graph.config();
@@ -69,12 +51,13 @@ Result<Value> AddInput(Graph& graph) {
 
 Status AddLayer(Graph& graph, Value& x, const std::string& name) {
   const ModelConfig& config = graph.config();
-  const ops::HeadGroups groups =
-      ops::GroupHeads(config.num_heads, config.num_kv_heads, config.head_dim);
+  const Result<AttentionSpec> spec = ops::SelfAttentionSpec(graph, name + ".attention");
+  if (!spec.ok()) return spec.status();
+  const ops::HeadGroups groups = ops::GroupHeads(*spec);
   const auto attention = [&](Value input, Value residual) -> Result<Value> {
     Result<int> state = ops::AddQkv(graph, input, name + ".attention", groups);
     if (!state.ok()) return state.status();
-    const Value seen = ops::AddAttention(graph, *state, groups);
+    const Value seen = ops::AddAttention(graph, *state, groups, *spec);
     if (!config.output_projection) {
       return residual.id < 0 ? seen : ops::AddResidual(graph, seen, residual);
     }

@@ -1,4 +1,4 @@
-// What the pages of encoders and decoders have in common: the input, a layer, what is refused.
+// What the pages of encoders and decoders have in common: the input, a layer.
 #ifndef ATTEND_ENGINE_MODELS_LAYERS_H_
 #define ATTEND_ENGINE_MODELS_LAYERS_H_
 
@@ -16,10 +16,6 @@ namespace attend {
     if (!attend_result.ok()) return attend_result.status(); \
     (target) = *attend_result;                              \
   } while (false)
-
-// Refuses the parts of the family that the file may ask for and this build does not run.
-// Errors: kUnsupported naming field and value.
-Status CheckRunnable(const ModelConfig& config);
 
 // The rows that go into the first layer: embeddings or the caller's vectors, with their positions,
 // norm and projection.

@@ -1,12 +1,12 @@
-// Self-attention of a tile's queries over the packed keys and values of their sequences.
+// Attention of a tile's queries over the packed keys and values that their sequences see.
 #ifndef ATTEND_ENGINE_OPS_ATTENTION_H_
 #define ATTEND_ENGINE_OPS_ATTENTION_H_
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 
 #include "engine/graph.h"
+#include "engine/ops/attention_spec.h"
 #include "engine/ops/qkv.h"
 #include "kernels/attention.h"
 
@@ -14,21 +14,13 @@ namespace attend::ops {
 
 class AttentionStep final : public Step {
  public:
-  AttentionStep(int state, Value y, HeadGroups groups, float scale)
-      : state_(state),
-        y_(y),
-        groups_(groups),
-        spec_({.heads = groups.heads,
-               .kv_heads = groups.kv_heads,
-               .key_dim = groups.head_dim,
-               .value_dim = groups.head_dim,
-               .scale = scale}),
-        attention_(BindAttention()) {}
+  AttentionStep(int state, Value y, HeadGroups groups, const AttentionSpec& spec)
+      : state_(state), y_(y), groups_(groups), spec_(spec), attention_(BindAttention()) {}
 
   void Run(const StepContext& context) const override {
     const BatchView& batch = *context.batch;
     const AttentionState& state = context.states[state_];
-    const int64_t width = groups_.heads * groups_.head_dim;
+    const int64_t ldq = spec_.heads * spec_.key_dim, ld_out = spec_.heads * spec_.value_dim;
     const int64_t heads_per_group = groups_.size * groups_.queries_per_kv();
     const int64_t head_begin = context.PartBegin(groups_.count()) * heads_per_group;
     const int64_t head_end = context.PartEnd(groups_.count()) * heads_per_group;
@@ -37,33 +29,31 @@ class AttentionStep final : public Step {
     for (int64_t row = context.row_begin; row < row_end && head_begin < head_end;) {
       const int32_t sequence = batch.sequence_of[row];
       const int64_t end = std::min<int64_t>(row_end, batch.offsets[sequence + 1]);
-      const int64_t keys = batch.key_rows[sequence] * groups_.kv_heads * groups_.head_dim;
-      attention_({.spec = &spec_,
-                  .q = state.q + row * width,
-                  .packed_k = state.k + keys,
-                  .packed_v = state.v + keys,
-                  .out = y + (row - context.row_begin) * width,
-                  .query_begin = batch.positions[row],
-                  .query_count = end - row,
-                  .num_keys = batch.offsets[sequence + 1] - batch.offsets[sequence],
-                  .ldq = width,
-                  .ld_out = width,
-                  .head_begin = head_begin,
-                  .head_end = head_end,
-                  .scratch = context.scratch});
+      const int64_t before = batch.key_rows[sequence] * spec_.kv_heads;
+      attention_(
+          {.spec = &spec_,
+           .q = state.q + row * ldq,
+           .packed_k = state.k + before * spec_.key_dim,
+           .packed_v = state.v + before * spec_.value_dim,
+           .out = y + (row - context.row_begin) * ld_out,
+           .query_begin = batch.positions[row],
+           .query_count = end - row,
+           .num_keys = batch.offsets[sequence + 1] - batch.offsets[sequence],
+           .ldq = ldq,
+           .ld_out = ld_out,
+           .head_begin = head_begin,
+           .head_end = head_end,
+           .edge_offsets = batch.edge_offsets == nullptr ? nullptr : batch.edge_offsets + row,
+           .edge_keys = batch.edge_keys,
+           .scratch = context.scratch});
       row = end;
     }
-    context.Keep(y_, head_begin * groups_.head_dim, head_end * groups_.head_dim);
+    context.Keep(y_, head_begin * spec_.value_dim, head_end * spec_.value_dim);
   }
 
-  std::string Describe() const override {
-    return "attention, softmax, " + std::to_string(groups_.heads) + " heads of " +
-           std::to_string(groups_.head_dim) + " over " + std::to_string(groups_.kv_heads);
-  }
+  std::string Describe() const override { return DescribeAttention(spec_); }
 
-  StepCost cost() const override {
-    return {.flops_per_pair = 4.0 * static_cast<double>(groups_.heads * groups_.head_dim)};
-  }
+  StepCost cost() const override { return {.flops_per_pair = FlopsPerPair(spec_)}; }
 
  private:
   int state_;
@@ -73,14 +63,14 @@ class AttentionStep final : public Step {
   AttentionFn attention_;
 };
 
-inline Value AddAttention(Graph& graph, int state, const HeadGroups& groups) {
-  const Value y =
-      graph.NewValue("attention", groups.heads * groups.head_dim, Domain::kTokens, true);
-  const float scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(groups.head_dim)));
+// Adds attention over what `state` holds.
+inline Value AddAttention(Graph& graph, int state, const HeadGroups& groups,
+                          const AttentionSpec& spec) {
+  const Value y = graph.NewValue("attention", spec.heads * spec.value_dim, Domain::kTokens, true);
   Node node;
   node.writes = y;
   node.reads_state = true;
-  node.step = std::make_unique<AttentionStep>(state, y, groups, scale);
+  node.step = std::make_unique<AttentionStep>(state, y, groups, spec);
   graph.Add(std::move(node));
   return y;
 }

@@ -9,46 +9,66 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/graph.h"
+#include "engine/ops/rotary.h"
 #include "kernels/attention.h"
+#include "kernels/layer_norm.h"
 
 namespace attend::ops {
 
 // How the heads of an attention are grouped: group g is kv heads [g * size, (g + 1) * size).
 struct HeadGroups {
-  int64_t heads = 0, kv_heads = 0, head_dim = 0;  // H, G, E
-  int64_t size = 1;                               // kv heads a group
+  int64_t heads = 0, kv_heads = 0;     // H, G
+  int64_t key_dim = 0, value_dim = 0;  // A, E
+  int64_t size = 1;                    // kv heads a group
   int64_t queries_per_kv() const { return heads / kv_heads; }
   int64_t count() const { return kv_heads / size; }
-  int64_t query_columns() const { return size * queries_per_kv() * head_dim; }
-  int64_t kv_columns() const { return size * head_dim; }
-  int64_t columns() const { return query_columns() + 2 * kv_columns(); }
+  int64_t query_columns() const { return size * queries_per_kv() * key_dim; }
+  int64_t key_columns() const { return size * key_dim; }
+  int64_t value_columns() const { return size * value_dim; }
+  int64_t columns() const { return query_columns() + key_columns() + value_columns(); }
 };
 
 // The largest group whose panel is at most 192 columns wide (the width at which a call's overhead
 // stops to matter), or one kv head.
-inline HeadGroups GroupHeads(int64_t heads, int64_t kv_heads, int64_t head_dim) {
-  HeadGroups groups{.heads = heads, .kv_heads = kv_heads, .head_dim = head_dim};
-  for (int64_t size = kv_heads; size >= 1; --size) {
+inline HeadGroups GroupHeads(const AttentionSpec& spec) {
+  HeadGroups groups{.heads = spec.heads,
+                    .kv_heads = spec.kv_heads,
+                    .key_dim = spec.key_dim,
+                    .value_dim = spec.value_dim};
+  for (int64_t size = spec.kv_heads; size >= 1; --size) {
     groups.size = size;
-    if (kv_heads % size == 0 && groups.columns() <= 192) return groups;
+    if (spec.kv_heads % size == 0 && groups.columns() <= 192) return groups;
   }
   groups.size = 1;
   return groups;
 }
 
+// What is done to the queries and keys of each head before attention reads them, in this order.
+struct HeadTransform {
+  std::span<const float> q_norm, k_norm;  // [A]: root-mean-square norms with these weights; or none
+  float norm_eps = 0;
+  const float* rotary = nullptr;  // the table of FillRotaryTable, all A columns; or none
+
+  bool any() const { return !q_norm.empty() || !k_norm.empty() || rotary != nullptr; }
+};
+
 class QkvStep final : public Step {
  public:
-  QkvStep(Linear linear, int kernel, Value x, int state, HeadGroups groups)
+  QkvStep(Linear linear, int kernel, Value x, int state, HeadGroups groups, HeadTransform transform)
       : linear_(std::move(linear)),
         kernel_(kernel),
         x_(x),
         state_(state),
         groups_(groups),
+        transform_(transform),
+        norm_(BindRmsNorm()),
+        rotary_(BindRotary()),
         pack_(BindPackKv()) {}
 
   void Run(const StepContext& context) const override {
@@ -56,6 +76,7 @@ class QkvStep final : public Step {
     for (int64_t group = context.PartBegin(groups_.count());
          group < context.PartEnd(groups_.count()); ++group) {
       context.runners[kernel_]->RunPanel(*linear_.weights, group, context.rows, x, context.panel);
+      if (transform_.any()) TransformHeads(context);
       StoreQueries(context, group);
       PackKeysAndValues(context, group);
     }
@@ -64,7 +85,8 @@ class QkvStep final : public Step {
   std::string Describe() const override {
     return "qkv " + std::to_string(linear_.kernel->k()) + " -> " +
            std::to_string(linear_.kernel->n()) + ", " + std::to_string(groups_.count()) +
-           " head groups, " + linear_.kernel->implementation();
+           " head groups, " + (transform_.q_norm.empty() ? "" : "norms of heads, ") +
+           (transform_.rotary == nullptr ? "" : "rotary, ") + linear_.kernel->implementation();
   }
 
   StepCost cost() const override {
@@ -73,8 +95,39 @@ class QkvStep final : public Step {
   }
 
  private:
+  // Queries and keys in the panel; the heads of a row stand side by side.
+  void TransformHeads(const StepContext& context) const {
+    const int64_t query_heads = groups_.size * groups_.queries_per_kv();
+    const int64_t ld = groups_.columns();
+    for (int64_t r = 0; r < context.rows; ++r) {
+      NormHeads(context.panel + r * ld, query_heads, transform_.q_norm);
+      NormHeads(context.panel + r * ld + groups_.query_columns(), groups_.size, transform_.k_norm);
+    }
+    if (transform_.rotary == nullptr) return;
+    rotary_({.x = context.panel,
+             .positions = context.batch->positions + context.row_begin,
+             .table = transform_.rotary,
+             .rows = context.rows,
+             .ldx = ld,
+             .heads = query_heads + groups_.size,
+             .head_dim = groups_.key_dim,
+             .dims = groups_.key_dim});
+  }
+
+  void NormHeads(float* x, int64_t heads, std::span<const float> weight) const {
+    if (weight.empty()) return;
+    norm_({.x = x,
+           .weight = weight.data(),
+           .out = x,
+           .rows = heads,
+           .width = groups_.key_dim,
+           .ldx = groups_.key_dim,
+           .ld_out = groups_.key_dim,
+           .eps = transform_.norm_eps});
+  }
+
   void StoreQueries(const StepContext& context, int64_t group) const {
-    const int64_t ld = groups_.heads * groups_.head_dim, columns = groups_.query_columns();
+    const int64_t ld = groups_.heads * groups_.key_dim, columns = groups_.query_columns();
     float* q = context.states[state_].q + context.row_begin * ld + group * columns;
     for (int64_t r = 0; r < context.rows; ++r) {
       std::memcpy(q + r * ld, context.panel + r * groups_.columns(),
@@ -89,20 +142,20 @@ class QkvStep final : public Step {
     for (int64_t row = context.row_begin; row < row_end;) {
       const int32_t sequence = batch.sequence_of[row];
       const int64_t end = std::min<int64_t>(row_end, batch.offsets[sequence + 1]);
-      const int64_t block_floats = groups_.kv_heads * groups_.head_dim;
+      const int64_t before = batch.key_rows[sequence] * groups_.kv_heads;
       const float* k =
           context.panel + (row - context.row_begin) * groups_.columns() + groups_.query_columns();
       pack_({.k = k,
-             .v = k + groups_.kv_columns(),
-             .packed_k = context.states[state_].k + batch.key_rows[sequence] * block_floats,
-             .packed_v = context.states[state_].v + batch.key_rows[sequence] * block_floats,
+             .v = k + groups_.key_columns(),
+             .packed_k = context.states[state_].k + before * groups_.key_dim,
+             .packed_v = context.states[state_].v + before * groups_.value_dim,
              .rows = end - row,
              .position = batch.positions[row],
              .ldk = groups_.columns(),
              .ldv = groups_.columns(),
              .kv_heads = groups_.kv_heads,
-             .key_dim = groups_.head_dim,
-             .value_dim = groups_.head_dim,
+             .key_dim = groups_.key_dim,
+             .value_dim = groups_.value_dim,
              .head_begin = group * groups_.size,
              .head_end = (group + 1) * groups_.size});
       row = end;
@@ -114,25 +167,49 @@ class QkvStep final : public Step {
   Value x_;
   int state_;
   HeadGroups groups_;
+  HeadTransform transform_;
+  NormFn norm_;
+  RotaryFn rotary_;
   PackKvFn pack_;
 };
 
-// Adds the projections NAME.{q,k,v} of x; returns the attention state they fill.
+// The norms NAME.{q,k}_norm.weight, if the file has them, and rotary positions, if the config does.
+inline Result<HeadTransform> GetHeadTransform(Graph& graph, const std::string& name) {
+  HeadTransform transform;
+  const Result<std::span<const float>> q_norm = graph.weights().GetVector(name + ".q_norm.weight");
+  if (!q_norm.ok()) return q_norm.status();
+  const Result<std::span<const float>> k_norm = graph.weights().GetVector(name + ".k_norm.weight");
+  if (!k_norm.ok()) return k_norm.status();
+  transform.q_norm = *q_norm;
+  transform.k_norm = *k_norm;
+  transform.norm_eps = static_cast<float>(graph.config().norm_eps);
+  transform.rotary = RotaryTable(graph);
+  return transform;
+}
+
+// Adds the projections of x, NAME.{q,k,v} or with additive scores NAME.{qa,ka,v}; returns the
+// attention state they fill.
 inline Result<int> AddQkv(Graph& graph, Value x, const std::string& name,
                           const HeadGroups& groups) {
+  const bool additive = graph.config().score == Score::kAdditive;
+  const std::string q = name + (additive ? ".qa" : ".q"), k = name + (additive ? ".ka" : ".k");
   std::vector<RowBlock> blocks;
   for (int64_t group = 0; group < groups.count(); ++group) {
-    blocks.push_back({name + ".q", group * groups.query_columns(), groups.query_columns()});
-    blocks.push_back({name + ".k", group * groups.kv_columns(), groups.kv_columns()});
-    blocks.push_back({name + ".v", group * groups.kv_columns(), groups.kv_columns()});
+    blocks.push_back({q, group * groups.query_columns(), groups.query_columns()});
+    blocks.push_back({k, group * groups.key_columns(), groups.key_columns()});
+    blocks.push_back({name + ".v", group * groups.value_columns(), groups.value_columns()});
   }
   Result<Linear> linear = graph.weights().GetLinear(blocks, groups.columns());
   if (!linear.ok()) return linear.status();
-  const int state = graph.NextState();
+  const Result<HeadTransform> transform = GetHeadTransform(graph, name);
+  if (!transform.ok()) return transform.status();
+  const int state = graph.NextState({.query_columns = groups.heads * groups.key_dim,
+                                     .key_columns = groups.kv_heads * groups.key_dim,
+                                     .value_columns = groups.kv_heads * groups.value_dim});
   Node node;
   node.reads = {x};
   const int kernel = graph.UseKernel(linear->kernel);
-  node.step = std::make_unique<QkvStep>(std::move(*linear), kernel, x, state, groups);
+  node.step = std::make_unique<QkvStep>(std::move(*linear), kernel, x, state, groups, *transform);
   graph.Add(std::move(node));
   return state;
 }
