@@ -23,45 +23,12 @@ import json
 import os
 import sys
 
-import numpy as np
 import torch
 from safetensors.torch import save_file
 
 import tagger_model as tm
-
-MODEL_FILE = "model.safetensors"
-
-
-def check_quantised(state):
-    """The largest difference of scales in units of the last place; q must not differ at all."""
-    worst = 0.0
-    for name, tensor in state.items():
-        if tensor.dim() != 2:
-            continue
-        q, scale = tm.quantise(tensor)
-        for_dequantised = torch.from_numpy(q.astype(np.float32) * scale[:, None])
-        q2, scale2 = tm.quantise(for_dequantised)
-        if not np.array_equal(q, q2):
-            raise SystemExit(f"{name}: quantising again gives another q")
-        worst = max(worst, float((np.abs(scale2 - scale) / np.spacing(scale)).max()))
-    return worst
-
-
-def write_model(folder, config, state, tokenizer):
-    os.makedirs(folder, exist_ok=True)
-    save_file(state, os.path.join(folder, MODEL_FILE), metadata={"format": "pt"})
-    tokenizer.save(os.path.join(folder, "tokenizer.json"), pretty=False)
-    with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as out:
-        json.dump(config, out, indent=2)
-        out.write("\n")
-    tokenizer_config = {"tokenizer_class": "BertTokenizer", "do_lower_case": True,
-                        "tokenize_chinese_chars": True, "strip_accents": None,
-                        "unk_token": "[UNK]", "sep_token": "[SEP]", "pad_token": "[PAD]",
-                        "cls_token": "[CLS]", "mask_token": "[MASK]",
-                        "model_max_length": config["max_position_embeddings"]}
-    with open(os.path.join(folder, "tokenizer_config.json"), "w", encoding="utf-8") as out:
-        json.dump(tokenizer_config, out, indent=2)
-        out.write("\n")
+from bert import write_folder
+from weights import check_quantised, dequantised, stored_bytes, write_json
 
 
 @torch.no_grad()
@@ -111,14 +78,14 @@ def main():
     dev = tm.read_sentences(os.path.join(args.data, "en_ewt.dev.tsv"))
     model, pieces = tm.load_checkpoint(args.checkpoint)
     f32 = tm.accuracy(tm.tag(model, dev, pieces), dev)
-    state = tm.dequantised(model.state_dict())
+    state = dequantised(model.state_dict())
     ulps = check_quantised(model.state_dict())
     model.load_state_dict(state)
     logits = tm.tag(model, dev, pieces)
     found = tags_of(logits)
 
     folder = os.path.join(args.out, "hf")
-    write_model(folder, model.config, state, pieces.tokenizer)
+    write_folder(folder, model.config, state, pieces.tokenizer)
     save_file(golden_logits(model, dev[:args.sentences], pieces),
               os.path.join(args.out, "logits.safetensors"))
     with open(os.path.join(args.out, "tags.txt"), "w", encoding="utf-8") as out:
@@ -132,14 +99,12 @@ def main():
         "words": sum(row["words"] for row in table.values()),
         "right": sum(row["right"] for row in table.values()),
         "accuracy_f32": f32, "accuracy_int8": tm.accuracy(logits, dev),
-        "int8_bytes": tm.stored_bytes(state),
+        "int8_bytes": stored_bytes(state),
         "tokenizer_bytes": os.path.getsize(os.path.join(folder, "tokenizer.json")),
         "scale_ulps": ulps, "short": short,
         "tags": {t: dict(row, taken_for=dict(row["taken_for"].most_common()))
                  for t, row in table.items()}}
-    with open(os.path.join(args.out, "figures.json"), "w", encoding="utf-8") as out:
-        json.dump(figures, out, indent=1)
-        out.write("\n")
+    write_json(os.path.join(args.out, "figures.json"), figures, 1)
     print(json.dumps({k: v for k, v in figures.items() if k != "tags"}, indent=1))
 
 

@@ -31,9 +31,6 @@ the threads make a repetition differ a little.
 """
 
 import argparse
-import collections
-import json
-import math
 import os
 import random
 import sys
@@ -41,58 +38,12 @@ import time
 
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file
-from torch import nn
 
-from tagger_model import (CLS, MASK, MAX_PIECES, PAD, SEP, SPECIAL, UNK, UPOS, Example, Pieces,
-                          Tagger, accuracy, batches, build_tokenizer, collate, dequantised,
-                          load_vocab, read_sentences, save_checkpoint, stored_bytes, tag,
+from bert import (CLS, MASK, PAD, SEP, UNK, Pieces, batches, build_tokenizer, choose_vocab,
+                  load_vocab, parameter_groups, save_checkpoint, start_weights)
+from tagger_model import (MAX_PIECES, UPOS, Example, Tagger, accuracy, collate, read_sentences, tag,
                           word_shape)
-
-MEAN_EVERY = 4  # steps between updates of the moving average of the weights
-
-
-# ---------------------------------------------------------------------------------------------
-# The start: which pieces, which weights
-# ---------------------------------------------------------------------------------------------
-
-
-def choose_vocab(base, sentences, rows):
-    """The `rows` most useful pieces of the base model's vocabulary `base` (a list).
-
-    Always in: the special tokens, and every printable ASCII character alone and after "##" (in
-    lower case). Then come the pieces with the highest expected frequency: how often the training
-    text uses them, plus a share of how often English does, for which the place in the base
-    vocabulary, ordered by frequency, stands in (about 1 / place). The weights come from how
-    often the pieces of one half of the training text return in the other.
-    """
-    reference = build_tokenizer(base)
-    counts = collections.Counter()
-    for sentence in sentences:
-        for word in sentence.forms:
-            counts.update(reference.encode(word, add_special_tokens=False).tokens)
-
-    def bare(piece):
-        return piece[2:] if piece.startswith("##") and len(piece) > 2 else piece
-
-    def wanted(piece):
-        if piece in SPECIAL or piece.startswith("[unused"):
-            return False
-        return counts[piece] > 0 or all(ord(c) < 0x250 or 0x2010 <= ord(c) < 0x20d0
-                                        for c in bare(piece))
-
-    def score(place):
-        piece = base[place]
-        if len(bare(piece)) == 1 and ord(bare(piece)) < 128:
-            return math.inf
-        prior = 6000.0 / max(place, 3000)
-        # A piece seen once is worth little more than its place says; seen often, its count.
-        return max(counts[piece] - 0.6, 0.0) + 0.35 * prior
-
-    places = [i for i, piece in enumerate(base) if wanted(piece)]
-    places.sort(key=lambda i: (-score(i), i))
-    kept = sorted(places[:rows - len(SPECIAL)])
-    return SPECIAL + [base[i] for i in kept]
+from weights import Mean, clip, dequantised, learning_rate, make_log, read_json, stored_bytes
 
 
 def make_config(args, base, vocab_size):
@@ -107,57 +58,10 @@ def make_config(args, base, vocab_size):
         "id2label": {str(i): tag for i, tag in enumerate(UPOS)},
         "label2id": {tag: i for i, tag in enumerate(UPOS)},
         "attend_type_ids": "word_shape",
-        "description": "English part-of-speech tagger, 17 universal tags (UPOS). Trained on Universal "
-        "Dependencies English EWT (CC BY-SA 4.0) from all-MiniLM-L6-v2 (Apache-2.0); the weights are "
-        "CC BY-SA 4.0.",
+        "description": "English part-of-speech tagger, 17 universal tags (UPOS). Trained on "
+        "Universal Dependencies English EWT (CC BY-SA 4.0) from all-MiniLM-L6-v2 (Apache-2.0); the "
+        "weights are CC BY-SA 4.0.",
     }
-
-
-def start_weights(model, base_folder, base_vocab, vocab, seed, start=None):
-    """Fills `model` from the base model: kept rows, first layers, strongest inner units.
-
-    With `start`, the folder of a checkpoint, what that holds comes from there instead.
-    """
-    base = load_file(os.path.join(base_folder, "model.safetensors"))
-    base = {name.removeprefix("bert."): tensor for name, tensor in base.items()}
-    place = {piece: i for i, piece in enumerate(base_vocab)}
-    if start:
-        earlier = load_file(os.path.join(start, "weights.safetensors"))
-        earlier = {name.removeprefix("bert."): tensor for name, tensor in earlier.items()}
-        trained = earlier.pop("embeddings.word_embeddings.weight")
-        pieces = load_vocab(os.path.join(start, "tokenizer.json"))
-        base["embeddings.word_embeddings.weight"][[place[p] for p in pieces]] = trained
-        base.update(earlier)
-    rows = torch.tensor([place[piece] for piece in vocab])
-    noise = torch.Generator().manual_seed(seed)
-    state = model.state_dict()
-    for name, target in state.items():
-        source = base.get(name.removeprefix("bert."))
-        if name.startswith("xpos") or (name.startswith("classifier") and not start):
-            source = (torch.randn(target.shape, generator=noise) * 0.02 if target.dim() == 2
-                      else torch.zeros(target.shape))
-        elif "word_embeddings" in name:
-            source = source[rows]
-        elif "token_type" in name and not start:
-            source = source[:1].repeat(4, 1)
-            source[1:] += torch.randn(3, source.shape[1], generator=noise) * 0.01
-        elif ".intermediate." in name or name.endswith(".output.dense.weight"):
-            source = strongest_units(base, name.removeprefix("bert."), model.config)
-        target.copy_(source)
-    model.load_state_dict(state)
-
-
-def strongest_units(base, name, config):
-    """The tensor with only as many inner units of the feed-forward network as `config` wants."""
-    tensor = base[name]
-    if ".attention." in name:
-        return tensor
-    layer = name[:name.index(".", len("encoder.layer."))]
-    inner = base[layer + ".intermediate.dense.weight"]
-    outer = base[layer + ".output.dense.weight"]
-    strength = inner.norm(dim=1) * outer.norm(dim=0)
-    kept = strength.topk(config["intermediate_size"]).indices.sort().values
-    return tensor[:, kept] if name.endswith(".output.dense.weight") else tensor[kept]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -200,24 +104,6 @@ def make_example(rows, pieces, rng, args, xpos_ids):
                    [xpos_ids[r[2]] for r in rows])
 
 
-def parameter_groups(model, args):
-    """Fresh parameters learn faster; biases and norms do not decay."""
-    groups = collections.defaultdict(list)
-    for name, p in model.named_parameters():
-        fresh = name.startswith(("classifier", "xpos")) or "token_type" in name
-        groups[(args.lr_head if fresh else args.lr, 0.01 if p.dim() == 2 else 0.0)].append(p)
-    return [{"params": ps, "lr": lr, "peak": lr, "weight_decay": decay}
-            for (lr, decay), ps in groups.items()]
-
-
-def clip(parameters, longest):
-    """Shortens the gradient to `longest`; leaves the memory alone when it is shorter."""
-    grads = [p.grad for p in parameters if p.grad is not None]
-    length = nn.utils.get_total_norm(grads).item()
-    if length > longest:
-        torch._foreach_mul_(grads, longest / length)
-
-
 def step_loss(model, chosen, args):
     """The loss of the examples `chosen`: of the universal tags, and a share of the Penn tags'."""
     ids, types, first = collate(chosen)
@@ -238,31 +124,17 @@ def with_state(model, state):
     return copy.eval()
 
 
-def learning_rate(step, total, start, args):
-    """The share of the peak rate at `step`; 0 when training is to end.
-
-    It rises over the warm-up and falls in a straight line with the steps or, if that is further on,
-    with the clock.
-    """
-    done = step / total
-    if args.minutes:
-        done = max(done, (time.time() - start) / 60 / args.minutes)
-    if done >= 1:
-        return 0.0
-    return min(1.0, (step + 1) / (args.warmup * total)) * max(0.01, 1 - done)
-
-
 def train(model, sentences, dev, pieces, args, xpos_ids, log):
     """Trains, and saves the best epoch on dev; gives its share of right words and number."""
     rng = random.Random(args.seed)
-    optimizer = torch.optim.AdamW(parameter_groups(model, args), betas=(0.9, 0.98), fused=True)
-    mean = [p.detach().clone() for p in model.parameters()]
-    names = [name for name, _ in model.named_parameters()]
+    optimizer = torch.optim.AdamW(parameter_groups(model, ("classifier", "xpos"), args),
+                                  betas=(0.9, 0.98), fused=True)
+    mean = Mean(model, args.ema)
     best, step, total, rate, start = (0.0, 0), 0, None, 1.0, time.time()
     for epoch in range(1, args.epochs + 1):
         examples = [make_example(vary(sentences, i, rng, args), pieces, rng, args, xpos_ids)
                     for i in range(len(sentences))]
-        plan = batches(examples, args.batch, rng)
+        plan = batches([len(e.ids) for e in examples], args.batch, rng)
         total = total or len(plan) * args.epochs
         model.train()
         losses = []
@@ -279,16 +151,15 @@ def train(model, sentences, dev, pieces, args, xpos_ids, log):
             optimizer.zero_grad(set_to_none=True)
             step += 1
             losses.append(loss.item())
-            if step % MEAN_EVERY == 0:
-                decay = min(args.ema, (1 + step) / (10 + step)) ** MEAN_EVERY
-                torch._foreach_lerp_(mean, [p.detach() for p in model.parameters()], 1 - decay)
-        state = {n: p.clone() for n, p in zip(names, mean) if not n.startswith("xpos")}
+            mean.update()
+        state = mean.state(without=("xpos",))
         right = accuracy(tag(with_state(model, dequantised(state)), dev, pieces), dev)
         log(f"epoch {epoch} steps {step} loss {sum(losses) / max(1, len(losses)):.4f} "
             f"dev int8 {100 * right:.2f} minutes {(time.time() - start) / 60:.1f}")
         if right > best[0]:
             best = (right, epoch)
-            save_checkpoint(args.out, model.config, state, pieces.tokenizer, best)
+            save_checkpoint(args.out, model.config, state, pieces.tokenizer,
+                            {"int8": right, "epoch": epoch})
         if rate == 0.0:
             break
     return best
@@ -330,19 +201,13 @@ def main():
     args = parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
-    os.makedirs(args.out, exist_ok=True)
-
-    def log(line):
-        print(line, flush=True)
-        with open(os.path.join(args.out, "log.txt"), "a", encoding="utf-8") as out:
-            out.write(line + "\n")
-
+    log = make_log(args.out)
     train_set = read_sentences(os.path.join(args.data, "en_ewt.train.tsv"))
     dev = read_sentences(os.path.join(args.data, "en_ewt.dev.tsv"))
-    with open(os.path.join(args.base, "config.json"), encoding="utf-8") as text:
-        base_config = json.load(text)
+    base_config = read_json(os.path.join(args.base, "config.json"))
     base_vocab = load_vocab(os.path.join(args.base, "tokenizer.json"))
-    vocab = choose_vocab(base_vocab, train_set, args.rows or len(base_vocab))
+    words = [form for s in train_set for form in s.forms]
+    vocab = choose_vocab(base_vocab, words, args.rows or len(base_vocab))
     pieces = Pieces(build_tokenizer(vocab))
 
     xpos_ids = {t: i for i, t in enumerate(sorted({t for s in train_set for t in s.xpos}))}
