@@ -252,6 +252,86 @@ TEST(FamilyRefusals, Weights) {
       });
 }
 
+// Whatever stands in a field, the folder is refused by name, or becomes a file that loads.
+TEST(FamilyRefusals, EveryFieldWithOddValues) {
+  const json odd[] = {nullptr,
+                      true,
+                      -1,
+                      0,
+                      3,
+                      1 << 30,
+                      std::numeric_limits<int64_t>::max(),
+                      std::numeric_limits<uint64_t>::max(),
+                      0.5,
+                      1e300,
+                      "",
+                      "none",
+                      std::string(100000, 'x'),
+                      json::array(),
+                      {0, 0},
+                      json::object()};
+  const char* const fields[] = {"activation",
+                                "causal",
+                                "edges",
+                                "global_tokens",
+                                "head_dim",
+                                "hidden_size",
+                                "id2label",
+                                "input",
+                                "input_size",
+                                "norm",
+                                "norm_eps",
+                                "norm_type",
+                                "normalizer",
+                                "normalizer_scale",
+                                "num_attention_heads",
+                                "num_hidden_layers",
+                                "position",
+                                "pooling",
+                                "output_projection",
+                                "max_position_embeddings",
+                                "relative_buckets",
+                                "residual",
+                                "rope_theta",
+                                "num_key_value_heads",
+                                "score",
+                                "score_bias",
+                                "score_size",
+                                "intermediate_size",
+                                "task",
+                                "vocab_size",
+                                "window",
+                                "relative_max_distance"};
+  int accepted = 0, refused = 0;
+  for (const char* base : {"../family/base_of_the_refusals", "../family/additive_relative_softmax1",
+                           "../family/learned_vectors_projection_max"}) {
+    TestFolder folder(base);
+    const json good = folder.config;
+    for (const char* field : fields) {
+      for (const json& value : odd) {
+        folder.config = good;
+        folder.config[field] = value;
+        folder.Write("config.json", folder.config.dump());
+        SCOPED_TRACE(std::string(base) + " " + field + " " + value.dump().substr(0, 40));
+        ConvertReport report;
+        const Status status =
+            ConvertFolder({.folder = folder.path(), .output = folder.Path("m")}, &report);
+        if (status.ok()) {
+          ++accepted;
+          const Result<Model> model = Model::Load(folder.Path("m"));
+          EXPECT_TRUE(model.ok()) << model.status().ToString();
+          continue;
+        }
+        ++refused;
+        EXPECT_EQ(tools::ExitCodeOf(status.code()), tools::kExitInvalid) << status.ToString();
+        EXPECT_LT(status.ToString().size(), 1500u);
+      }
+    }
+  }
+  EXPECT_GT(accepted, 100);
+  EXPECT_GT(refused, 1000);
+}
+
 // Fields that do not apply have no effect, whatever they say.
 TEST(FamilyRefusals, WhatDoesNotApplyChangesNothing) {
   const auto convert = [](const TestFolder& folder) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <random>
 #include <span>
 #include <string>
@@ -34,10 +35,14 @@ inline ModelConfig EncoderConfig(int64_t width, int64_t layers, int64_t heads, i
   return config;
 }
 
-// The bytes of a file with every tensor of the config, weights spread so that all parts matter, and
-// the serialised `tokenizer` if there is one.
+// Which of the tensors that a file may lack it is to have.
+using KeepTensor = std::function<bool(const TensorSpec&)>;
+
+// The bytes of a file with every tensor of the config (of the optional ones those that `keep`
+// wants), weights spread so that all parts matter, and the serialised `tokenizer` if there is one.
 inline Result<std::vector<std::byte>> RandomModelBytes(const ModelConfig& config, uint32_t seed,
-                                                       std::span<const std::byte> tokenizer = {}) {
+                                                       std::span<const std::byte> tokenizer = {},
+                                                       const KeepTensor& keep = {}) {
   FileWriter writer;
   WriteConfig(config, &writer);
   if (!tokenizer.empty()) {
@@ -47,6 +52,7 @@ inline Result<std::vector<std::byte>> RandomModelBytes(const ModelConfig& config
     });
   }
   for (const TensorSpec& spec : ExpectedTensors(config)) {
+    if (!spec.required && keep && !keep(spec)) continue;
     uint64_t elements = 1;
     for (const uint64_t dim : spec.shape) elements *= dim;
     const bool norm_weight = spec.name.find("norm.weight") != std::string::npos;

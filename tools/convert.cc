@@ -240,7 +240,11 @@ class Conversion {
     if (source->stored->shape != spec.shape) {
       return {ErrorCode::kCorrupt,
               who + "is " + source->stored->Describe() + "; expected the shape " + expected,
-              source->file->path(), "the weights are not those of this config.json"};
+              source->file->path(),
+              std::equal(spec.shape.begin(), spec.shape.end(), source->stored->shape.rbegin(),
+                         source->stored->shape.rend())
+                  ? "it is transposed: weights are [out, in]"
+                  : "the weights are not those of this config.json"};
     }
     if (!IsWeightType(source->stored->type)) {
       return {ErrorCode::kUnsupported,
