@@ -19,7 +19,7 @@ const char* TaskPurpose(Task task) {
     case Task::kEmbedding:
       return "makes a vector of a text; use Embedder or `attend embed`";
     case Task::kGenerate:
-      return "writes text; use `attend generate`";
+      return "writes text; use Generator or `attend generate`";
   }
   return "is of an unknown kind";
 }
@@ -43,6 +43,22 @@ Result<int32_t> EffectiveMaxLength(const Model& model, const PipelineOptions& op
 
 }  // namespace
 
+Status RequireTask(const Model& model, Task task, std::string_view pipeline) {
+  if (model.info().task == task) return {};
+  return Status(
+      ErrorCode::kUnsupported,
+      std::string(pipeline) + " cannot use this model: it " + TaskPurpose(model.info().task),
+      "model");
+}
+
+Result<Tokenizer> RequireTokenizer(const Model& model, std::string_view pipeline) {
+  Result<Tokenizer> tokenizer = Tokenizer::FromModel(model);
+  if (tokenizer.ok() || tokenizer.status().code() != ErrorCode::kNotFound) return tokenizer;
+  return Status(ErrorCode::kUnsupported,
+                std::string(pipeline) + " cannot use this model: it has no tokenizer", "model",
+                "give it token ids through Session or `attend run`");
+}
+
 void SequenceList::Add(std::span<const int32_t> ids, std::span<const int32_t> type_ids) {
   ids_.insert(ids_.end(), ids.begin(), ids.end());
   type_ids_.insert(type_ids_.end(), type_ids.begin(), type_ids.end());
@@ -59,19 +75,9 @@ PipelineRunner::PipelineRunner(Model model, Tokenizer tokenizer, Session session
 
 Result<PipelineRunner> PipelineRunner::Create(const Model& model, const PipelineOptions& options,
                                               Task task, std::string_view pipeline) {
-  const ModelInfo& info = model.info();
-  if (info.task != task) {
-    return Status(ErrorCode::kUnsupported,
-                  std::string(pipeline) + " cannot use this model: it " + TaskPurpose(info.task),
-                  "model");
-  }
-  Result<Tokenizer> tokenizer = Tokenizer::FromModel(model);
-  if (!tokenizer.ok()) {
-    if (tokenizer.status().code() != ErrorCode::kNotFound) return tokenizer.status();
-    return Status(ErrorCode::kUnsupported,
-                  std::string(pipeline) + " cannot use this model: it has no tokenizer", "model",
-                  "give it token ids through Session or `attend run`");
-  }
+  ATTEND_RETURN_IF_ERROR(RequireTask(model, task, pipeline));
+  Result<Tokenizer> tokenizer = RequireTokenizer(model, pipeline);
+  if (!tokenizer.ok()) return tokenizer.status();
   Result<int32_t> max_length =
       EffectiveMaxLength(model, options, tokenizer->num_added_tokens(/*pair=*/false));
   if (!max_length.ok()) return max_length.status();

@@ -41,6 +41,13 @@ class SequenceList {
   std::vector<size_t> offsets_ = {0};  // of all sequences; a run's own begin at 0 again
 };
 
+// Whether `pipeline` ("a tagger") can use a model whose task is `task`.
+// Errors: kUnsupported (says what the model is for).
+Status RequireTask(const Model& model, Task task, std::string_view pipeline);
+
+// The tokenizer of a model for `pipeline`. Errors: kUnsupported (there is none); as FromModel's.
+Result<Tokenizer> RequireTokenizer(const Model& model, std::string_view pipeline);
+
 // A model with its tokenizer and one Session: what every pipeline stands on.
 class PipelineRunner {
  public:

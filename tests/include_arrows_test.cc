@@ -29,7 +29,7 @@ const std::vector<Arrow>& Arrows() {
       {"tools/unicode/", {"tools/unicode/", "engine/text/"}},
       {"tools/",
        {"attend/", "tools/", "engine/format.h", "engine/config.h", "engine/atomic_file.h",
-        "engine/text/tokenizer_data.h"}},
+        "engine/generate_settings.h", "engine/text/tokenizer_data.h"}},
       {"tests/", {"attend/", "engine/", "kernels/", "tests/", "tools/", "hwy/"}},
       {"bench/", {"attend/", "engine/", "kernels/", "tests/", "bench/", "hwy/"}},
       {"examples/", {"attend/"}},

@@ -10,9 +10,10 @@ namespace attend {
 namespace {
 
 // `where` is the file's name, or empty for a model in memory.
-Result<Tokenizer> FromFile(const FileView& file, const std::string& where) {
+Result<Tokenizer> FromFile(const FileView& file, const std::string& where,
+                           const std::string& name = "tokenizer") {
   const std::string prefix = where.empty() ? std::string() : where + ": ";
-  const std::optional<TensorView> tensor = file.FindTensor("tokenizer");
+  const std::optional<TensorView> tensor = file.FindTensor(name);
   if (!tensor.has_value()) {
     return Status(ErrorCode::kNotFound, "the model has no tokenizer: it takes token ids only",
                   where, "convert it again with its tokenizer.json or vocab.txt beside it");
@@ -21,7 +22,7 @@ Result<Tokenizer> FromFile(const FileView& file, const std::string& where) {
     return Status(ErrorCode::kCorrupt,
                   std::string("the tensor must be U8 with one axis, got ") +
                       DTypeName(tensor->dtype) + " with " + std::to_string(tensor->shape.size()),
-                  prefix + "tokenizer");
+                  prefix + name);
   }
   Result<Tokenizer> tokenizer = Tokenizer::FromBytes(tensor->bytes);
   if (tokenizer.ok()) return tokenizer;
@@ -41,6 +42,10 @@ Result<Tokenizer> Tokenizer::Load(const std::string& path) {
 
 Result<Tokenizer> Tokenizer::FromModel(const Model& model) {
   return FromFile(model.data().file, {});
+}
+
+Result<Tokenizer> Tokenizer::TargetOfModel(const Model& model) {
+  return FromFile(model.data().file, {}, "target_tokenizer");
 }
 
 }  // namespace attend

@@ -1,4 +1,4 @@
-// Text in, labels and vectors out: the tokenizer and the pipelines over it.
+// Text in; labels, vectors and text out: the tokenizer and the pipelines over it.
 //
 //   auto tagger = attend::Tagger::Load("pos-en.attend");
 //   auto tags = tagger->Tag("I saw a saw");
@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,6 +56,8 @@ class ATTEND_EXPORT Tokenizer {
   // Errors: as Model::Load; kNotFound (the model has no tokenizer).
   static Result<Tokenizer> Load(const std::string& path);
   static Result<Tokenizer> FromModel(const Model& model);
+  // The tokenizer of what a model writes, where it has one of its own; kNotFound where not.
+  static Result<Tokenizer> TargetOfModel(const Model& model);
   // The serialised form that a converter makes (engine/text/FORMAT.md).
   static Result<Tokenizer> FromBytes(std::span<const std::byte> bytes);
 
@@ -225,6 +228,122 @@ class ATTEND_EXPORT Reranker {
  private:
   struct Impl;
   explicit Reranker(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// When beam search may end before the longest length.
+enum class EarlyStopping : int32_t {
+  kNo = 0,     // when the best running beam, at its present length, cannot beat the worst finished
+  kYes = 1,    // as soon as num_beams outputs are finished
+  kNever = 2,  // as kNo, with the length that is best for the running beam
+};
+
+// How text is generated: the fields of Hugging Face's generation config, with their names and their
+// meaning (transformers 5). What is not set is as the model file says, else as the comment says.
+// Lengths count tokens; an output's length counts what it began with: the prompt, or the decoder's
+// start token.
+struct GenerationSettings {
+  std::optional<int32_t> num_beams = {};             // 1: greedy, or plain sampling
+  std::optional<int32_t> num_return_sequences = {};  // 1; at most num_beams, unless sampled plainly
+  std::optional<int32_t> max_new_tokens = {};        // wins over max_length
+  std::optional<int32_t> max_length = {};            // of an output; neither set: 20 new tokens
+  std::optional<int32_t> min_length = {};            // 0: of an output
+  std::optional<int32_t> min_new_tokens = {};        // 0
+  std::optional<EarlyStopping> early_stopping = {};  // kNo
+  std::optional<double> length_penalty = {};         // 1: scores are divided by length to its power
+  std::optional<int32_t> no_repeat_ngram_size = {};  // 0: n-grams may repeat
+  std::optional<double> repetition_penalty = {};     // 1
+  std::optional<bool> renormalize_logits = {};       // false
+
+  std::optional<bool> do_sample = {};      // false
+  std::optional<double> temperature = {};  // 1
+  std::optional<int32_t> top_k = {};       // 50; 0: all
+  std::optional<double> top_p = {};        // 1
+  std::optional<double> min_p = {};        // 0
+  std::optional<uint64_t> seed = {};       // 0; not of Hugging Face's config
+
+  // Token ids; -1 and empty lists: none.
+  std::optional<std::vector<int32_t>> eos_token_id = {};
+  std::optional<int32_t> bos_token_id = {};  // the prompt of an empty text
+  std::optional<int32_t> pad_token_id = {};  // told, never generated: nothing is padded here
+  std::optional<int32_t> decoder_start_token_id = {};  // bos_token_id
+  std::optional<int32_t> forced_bos_token_id = {};
+  std::optional<std::vector<int32_t>> forced_eos_token_id = {};
+  std::optional<std::vector<int32_t>> suppress_tokens = {};
+  std::optional<std::vector<int32_t>> begin_suppress_tokens = {};
+  std::optional<std::vector<std::vector<int32_t>>> bad_words_ids = {};
+};
+
+struct GeneratorOptions {
+  // At most max_sequences texts are decoded side by side, and no more than fit into max_tokens with
+  // all their beams at full length.
+  SessionOptions session = {};
+  GenerationSettings settings = {};  // the defaults of every call, over those of the file
+  int32_t max_text_tokens = 512;     // of a text or prompt; less if the model takes less
+  bool truncate = false;             // cut texts that are too long instead of giving an error
+};
+
+// One output.
+struct GeneratedText {
+  std::string text;          // empty if the model has no tokenizer
+  std::vector<int32_t> ids;  // new ones only, with the end token if it was reached
+  // The sum of the ids' log-probabilities divided by their number to the power of length_penalty:
+  // of what the settings leave of the model's distribution in beam search (a forced token counts
+  // 0), of that distribution itself in greedy search and plain sampling.
+  double score = 0;
+};
+
+// num_return_sequences outputs, best first (samples: in their order). Fewer if the settings allow
+// no more.
+struct Generation {
+  std::vector<GeneratedText> outputs;
+  bool truncated = false;
+};
+
+// Ids in, for models and callers without a tokenizer.
+struct GenerationInput {
+  std::span<const int32_t> ids = {};          // what the encoder reads, or the prompt
+  std::span<const int32_t> decoder_ids = {};  // encoder-decoder: what the output begins with; the
+                                              // start token is put in front if it is not there
+};
+
+// n -> unknown: text out of text, by greedy search, beam search or sampling.
+// An output depends on its text, the settings and the seed alone, bit by bit: not on what is
+// decoded beside it. Samples are drawn by Philox4x32-10 (engine/generate_random.h): output i of a
+// text by the stream i of the seed.
+class ATTEND_EXPORT Generator {
+ public:
+  // Takes all memory: for max_sequences texts of the settings' beams and lengths.
+  // Errors: as Model::Load; kUnsupported (a model of another task: says what it is for);
+  // kInvalidArgument (a setting out of its range or that does not go with another: names both);
+  // kCapacity (longer than the model's positions, more memory than there is).
+  static Result<Generator> Load(const std::string& path, const GeneratorOptions& options = {});
+  static Result<Generator> Create(const Model& model, const GeneratorOptions& options = {});
+  Generator(Generator&&) noexcept;
+  Generator& operator=(Generator&&) noexcept;
+  ~Generator();
+
+  // Errors: kInvalidArgument (invalid UTF-8; a character that the vocabulary lacks and that has no
+  // unknown token; an empty prompt); kCapacity (longer than max_text_tokens or the model takes, and
+  // truncate is off); kUnsupported (the model has no tokenizer).
+  Result<Generation> Generate(std::string_view text);
+  Result<std::vector<Generation>> GenerateBatch(std::span<const std::string_view> texts);
+
+  // The same for token ids. Errors: kInvalidArgument (an id out of range: says which).
+  Result<std::vector<Generation>> GenerateIds(std::span<const GenerationInput> inputs);
+
+  // Sets what later calls use: `settings`, over those that Create was given. Takes more memory if
+  // they need it. Errors: as Create's; after one all is as before.
+  Status Set(const GenerationSettings& settings);
+
+  // What is used, nothing left open.
+  const GenerationSettings& settings() const;
+  const Model& model() const;
+  size_t memory_bytes() const;
+
+ private:
+  struct Impl;
+  explicit Generator(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 
