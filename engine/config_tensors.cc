@@ -166,9 +166,9 @@ Status CheckTensor(const FileView& file, const TensorView& tensor, const TensorS
                 std::string(tensor.name));
 }
 
-// A tensor that no spec names: the tokenizer, a scale, or a mistake.
+// A tensor that no spec names: a tokenizer, a scale, or a mistake.
 Status CheckOther(const FileView& file, const TensorView& tensor) {
-  if (tensor.name == "tokenizer") {
+  if (tensor.name == "tokenizer" || tensor.name == "target_tokenizer") {
     if (tensor.dtype == DType::kU8 && tensor.shape.size() == 1) return Status();
     return Corrupt(std::string("Expected U8 with one dimension, got ") + DTypeName(tensor.dtype) +
                        " " + ShapeText(tensor.shape) + ".",

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/tokenizer_testing.h"
+#include "tools/tokenizer_json.h"
 
 namespace attend {
 namespace {
@@ -20,13 +21,20 @@ std::vector<TextRange> Ranges(const nlohmann::json& list) {
   return ranges;
 }
 
+Tokenizer GoldenTokenizer(const std::string& name) {
+  if (name == "minilm") return MakeTokenizer(MiniLmSpec());
+  const std::string folder = name.substr(name.find('/') + 1);
+  if (folder != "characters") return MakeTokenizer(SmallSpec(folder));
+  const Result<TokenizerSpec> spec = ReadTokenizerJson(DataPath(name + "/tokenizer.json"));
+  EXPECT_TRUE(spec.ok()) << spec.status().ToString();
+  return MakeTokenizer(*spec);
+}
+
 class GoldenTest : public testing::TestWithParam<Golden> {};
 
 TEST_P(GoldenTest, EveryCaseIsEqual) {
   const std::string name = GetParam().name;
-  const bool is_minilm = name == "minilm";
-  const Tokenizer tokenizer =
-      MakeTokenizer(is_minilm ? MiniLmSpec() : SmallSpec(name.substr(name.find('/') + 1)));
+  const Tokenizer tokenizer = GoldenTokenizer(name);
   const std::vector<std::string> lines = ReadLines(DataPath(name + "/cases.jsonl"));
   ASSERT_EQ(lines.size(), GetParam().num_cases);
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -67,7 +75,8 @@ TEST_P(GoldenTest, EveryCaseIsEqual) {
 INSTANTIATE_TEST_SUITE_P(All, GoldenTest,
                          testing::Values(Golden{"minilm", 200},
                                          Golden{"tokenizers/wordpiece_uncased", 210},
-                                         Golden{"tokenizers/wordpiece_cased", 210}),
+                                         Golden{"tokenizers/wordpiece_cased", 210},
+                                         Golden{"tokenizers/characters", 280}),
                          [](const auto& test) {
                            std::string name = test.param.name;
                            return name.substr(name.find('/') + 1);

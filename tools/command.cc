@@ -19,6 +19,21 @@ void Command::Int(const std::string& name, int32_t* value, int32_t min, int32_t 
   app_->add_option(name, *value, description)->check(CLI::Range(min, max))->type_name("N");
 }
 
+void Command::OptionalInt(const std::string& name, std::optional<int32_t>* value, int32_t min,
+                          int32_t max, const std::string& description) {
+  app_->add_option(name, *value, description)->check(CLI::Range(min, max))->type_name("N");
+}
+
+void Command::OptionalFloat(const std::string& name, std::optional<double>* value,
+                            const std::string& description) {
+  app_->add_option(name, *value, description)->type_name("X");
+}
+
+void Command::OptionalSeed(const std::string& name, std::optional<uint64_t>* value,
+                           const std::string& description) {
+  app_->add_option(name, *value, description)->type_name("N");
+}
+
 void Command::Choice(const std::string& name, std::string* value, const std::string& type,
                      const std::vector<std::string>& allowed, const std::string& description) {
   app_->add_option(name, *value, description)->type_name(type)->check(CLI::IsMember(allowed));

@@ -3,6 +3,7 @@
 #define ATTEND_TOOLS_COMMAND_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,13 @@ class Command {
   // --name N, from min to max.
   void Int(const std::string& name, int32_t* value, int32_t min, int32_t max,
            const std::string& description);
+  // The same and others, with "not given" told apart.
+  void OptionalInt(const std::string& name, std::optional<int32_t>* value, int32_t min, int32_t max,
+                   const std::string& description);
+  void OptionalFloat(const std::string& name, std::optional<double>* value,
+                     const std::string& description);
+  void OptionalSeed(const std::string& name, std::optional<uint64_t>* value,
+                    const std::string& description);
   // --name TYPE, one of `allowed`.
   void Choice(const std::string& name, std::string* value, const std::string& type,
               const std::vector<std::string>& allowed, const std::string& description);

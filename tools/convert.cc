@@ -9,6 +9,8 @@
 #include <set>
 #include <utility>
 
+#include "engine/generate_settings.h"
+#include "tools/convert_generation.h"
 #include "tools/convert_plan.h"
 #include "tools/convert_sentence.h"
 #include "tools/convert_source.h"
@@ -54,6 +56,12 @@ class Conversion {
     }
     FileWriter writer;
     WriteConfig(plan_.config, &writer);
+    if (plan_.config.task == Task::kGenerate) {
+      const Result<GenerationSettings> settings =
+          ReadFolderGeneration(transformer(), config_, plan_.config.vocab_size, &plan_.notes);
+      if (!settings.ok()) return settings.status();
+      WriteGenerationKeys(*settings, &writer);
+    }
     ATTEND_RETURN_IF_ERROR(AddTensors(&writer));
     ListUnused();
     Report();
@@ -163,6 +171,14 @@ class Conversion {
     return fields.status();
   }
 
+  Status CheckVocabulary(const CompiledTokenizer& tokenizer) const {
+    if (tokenizer.vocab_size <= plan_.config.vocab_size) return {};
+    return {ErrorCode::kCorrupt,
+            "the tokenizer has " + std::to_string(tokenizer.vocab_size) +
+                " tokens; expected at most vocab_size, " + std::to_string(plan_.config.vocab_size),
+            where_, "the tokenizer is not this model's"};
+  }
+
   Status ReadTokenizer() {
     tokenizer_ = std::make_shared<CompiledTokenizer>();
     if (plan_.config.vocab_size == 0) return {};  // the model takes vectors
@@ -171,14 +187,14 @@ class Conversion {
     if (!tokenizer.ok()) return tokenizer.status();
     *tokenizer_ = *std::move(tokenizer);
     if (!tokenizer_->note.empty()) plan_.notes.push_back(tokenizer_->note);
-    if (tokenizer_->kind.empty()) return {};
-    if (tokenizer_->vocab_size > plan_.config.vocab_size) {
-      return {ErrorCode::kCorrupt,
-              "the tokenizer has " + std::to_string(tokenizer_->vocab_size) +
-                  " tokens; expected at most vocab_size, " +
-                  std::to_string(plan_.config.vocab_size),
-              where_, "the tokenizer is not this model's"};
+    if (plan_.config.task == Task::kGenerate && transformer().Has(kTargetTokenizerFile)) {
+      Result<CompiledTokenizer> target = CompileTargetTokenizer(transformer());
+      if (!target.ok()) return target.status();
+      ATTEND_RETURN_IF_ERROR(CheckVocabulary(*target));
+      target_tokenizer_ = std::make_shared<CompiledTokenizer>(*std::move(target));
     }
+    if (tokenizer_->kind.empty()) return {};
+    ATTEND_RETURN_IF_ERROR(CheckVocabulary(*tokenizer_));
     if (lower_case_ && !tokenizer_->lowercase) {
       return {ErrorCode::kUnsupported,
               "sentence_bert_config.json asks for lower case, and the tokenizer does not lower "
@@ -214,14 +230,20 @@ class Conversion {
       return {ErrorCode::kInternal,
               "a tensor of the folder is mapped to one the file does not have", where_};
     }
-    if (tokenizer_->kind.empty()) return {};
-    writer->SetString("tokenizer", tokenizer_->kind);
-    writer->AddTensor("tokenizer", DType::kU8, {tokenizer_->bytes.size()},
-                      [tokenizer = tokenizer_](std::span<std::byte> out) {
-                        std::copy(tokenizer->bytes.begin(), tokenizer->bytes.end(), out.begin());
-                        return Status();
-                      });
+    if (!tokenizer_->kind.empty()) writer->SetString("tokenizer", tokenizer_->kind);
+    AddTokenizer("tokenizer", tokenizer_, writer);
+    AddTokenizer("target_tokenizer", target_tokenizer_, writer);
     return {};
+  }
+
+  static void AddTokenizer(const char* name, std::shared_ptr<CompiledTokenizer> tokenizer,
+                           FileWriter* writer) {
+    if (tokenizer == nullptr || tokenizer->kind.empty()) return;
+    const uint64_t size = tokenizer->bytes.size();
+    writer->AddTensor(name, DType::kU8, {size}, [tokenizer](std::span<std::byte> out) {
+      std::copy(tokenizer->bytes.begin(), tokenizer->bytes.end(), out.begin());
+      return Status();
+    });
   }
 
   Status CheckTensor(const std::string& name, const SourceTensor* source,
@@ -324,7 +346,7 @@ class Conversion {
   json config_;
   WeightStore weights_;
   ConversionPlan plan_;
-  std::shared_ptr<CompiledTokenizer> tokenizer_;
+  std::shared_ptr<CompiledTokenizer> tokenizer_, target_tokenizer_;
   bool lower_case_ = false;
   std::set<std::string, std::less<>> used_;
 };

@@ -6,16 +6,16 @@
 namespace attend {
 namespace {
 
-const char* KindName(TokenizerKind kind) {
-  switch (kind) {
-    case TokenizerKind::kWordPiece:
-      return "wordpiece";
-  }
-  return "unknown";
+CompiledTokenizer Compile(const TokenizerSpec& spec) {
+  CompiledTokenizer compiled;
+  compiled.kind = Name(spec.kind);
+  compiled.vocab_size = static_cast<int64_t>(spec.vocabulary.size());
+  compiled.lowercase = spec.normalizer == NormalizerKind::kBert && spec.lowercase;
+  compiled.bytes = SerializeTokenizer(spec);
+  return compiled;
 }
 
 }  // namespace
-
 Result<CompiledTokenizer> CompileTokenizer(const FolderReader& folder) {
   CompiledTokenizer compiled;
   // What follows reads by path; nothing but regular files of this folder may be read.
@@ -31,11 +31,15 @@ Result<CompiledTokenizer> CompileTokenizer(const FolderReader& folder) {
     compiled.note = "the file takes token ids only: " + spec.status().ToString();
     return compiled;
   }
-  compiled.kind = KindName(spec->kind);
-  compiled.vocab_size = static_cast<int64_t>(spec->vocabulary.size());
-  compiled.lowercase = spec->normalizer == NormalizerKind::kBert && spec->lowercase;
-  compiled.bytes = SerializeTokenizer(*spec);
-  return compiled;
+  return Compile(*spec);
+}
+
+Result<CompiledTokenizer> CompileTargetTokenizer(const FolderReader& folder) {
+  const Result<InputFile> file = folder.OpenFile(kTargetTokenizerFile);
+  if (!file.ok()) return file.status();
+  const Result<TokenizerSpec> spec = ReadTokenizerJson(folder.PathOf(kTargetTokenizerFile));
+  if (!spec.ok()) return spec.status();
+  return Compile(*spec);
 }
 
 }  // namespace attend

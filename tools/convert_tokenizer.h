@@ -24,6 +24,11 @@ struct CompiledTokenizer {
 // still runs on ids.
 Result<CompiledTokenizer> CompileTokenizer(const FolderReader& folder);
 
+// The vocabulary of what comes out, where it is not that of what goes in.
+inline constexpr const char* kTargetTokenizerFile = "target_tokenizer.json";
+// Errors: kUnsupported, kCorrupt, kIo.
+Result<CompiledTokenizer> CompileTargetTokenizer(const FolderReader& folder);
+
 }  // namespace attend
 
 #endif  // ATTEND_TOOLS_CONVERT_TOKENIZER_H_

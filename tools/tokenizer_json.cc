@@ -103,12 +103,37 @@ class JsonReader {
 
   Status ReadModel() {
     const json& model = Node("model");
+    if (HasType(model, "WordLevel")) return ReadCharacterModel(model);
     // Files of old versions do not say the type; only WordPiece has this field.
     const bool is_wordpiece =
         HasType(model, "WordPiece") || (JsonFind(model, "type") == nullptr &&
                                         JsonFind(model, "max_input_chars_per_word") != nullptr);
-    if (!is_wordpiece)
-      return UnsupportedNode(model, "a model of type \"WordPiece\"", Where("model"));
+    if (!is_wordpiece) {
+      return UnsupportedNode(model, "a model of type \"WordPiece\", or \"WordLevel\" of characters",
+                             Where("model"));
+    }
+    ATTEND_RETURN_IF_ERROR(ReadVocabulary(model));
+    const Result<std::string> prefix =
+        JsonString(model, "continuing_subword_prefix", Where("model"), "##");
+    if (!prefix.ok()) return prefix.status();
+    spec_.continuing_prefix = *prefix;
+    const Result<int64_t> most =
+        JsonInt(model, "max_input_chars_per_word", 1, kMaxInt32, Where("model"), 100);
+    if (!most.ok()) return most.status();
+    spec_.max_input_chars_per_word = static_cast<int32_t>(*most);
+    return Status();
+  }
+
+  // A WordLevel model over single characters; ReadPreTokenizer sees to it that they are single.
+  Status ReadCharacterModel(const json& model) {
+    spec_.kind = TokenizerKind::kCharacters;
+    spec_.pre_tokenizer = PreTokenizerKind::kCharacters;
+    spec_.continuing_prefix.clear();
+    spec_.max_input_chars_per_word = 1;
+    return ReadVocabulary(model);
+  }
+
+  Status ReadVocabulary(const json& model) {
     const json* vocabulary = JsonFind(model, "vocab");
     if (vocabulary == nullptr || !vocabulary->is_object()) {
       return Corrupt("expected an object of entries and ids, got " +
@@ -122,14 +147,6 @@ class JsonReader {
       ATTEND_RETURN_IF_ERROR(Put(entry, static_cast<int32_t>(*id), Where("model.vocab")));
     }
     num_model_entries_ = ids_.size();
-    const Result<std::string> prefix =
-        JsonString(model, "continuing_subword_prefix", Where("model"), "##");
-    if (!prefix.ok()) return prefix.status();
-    spec_.continuing_prefix = *prefix;
-    const Result<int64_t> most =
-        JsonInt(model, "max_input_chars_per_word", 1, kMaxInt32, Where("model"), 100);
-    if (!most.ok()) return most.status();
-    spec_.max_input_chars_per_word = static_cast<int32_t>(*most);
     return Status();
   }
 
@@ -138,6 +155,10 @@ class JsonReader {
         JsonString(Node("model"), "unk_token", Where("model"), "[UNK]");
     if (!unknown.ok()) return unknown.status();
     const auto found = ids_.find(*unknown);
+    if (found == ids_.end() && spec_.kind == TokenizerKind::kCharacters) {
+      spec_.unk_id = kNoUnknown;  // then an unknown character is an error, as in their library
+      return Status();
+    }
     if (found == ids_.end()) {
       return Corrupt(Printable(*unknown) + " is not in the vocabulary", Where("model.unk_token"));
     }
@@ -222,8 +243,26 @@ class JsonReader {
 
   Status ReadPreTokenizer() const {
     const json& node = Unwrap(Node("pre_tokenizer"), "Sequence", "pretokenizers");
+    if (spec_.kind == TokenizerKind::kCharacters) return ReadSplit(node);
     if (HasType(node, "BertPreTokenizer")) return Status();
     return UnsupportedNode(node, "a pre-tokeniser of type \"BertPreTokenizer\"",
+                           Where("pre_tokenizer"));
+  }
+
+  // What makes every character a piece of its own.
+  Status ReadSplit(const json& node) const {
+    const json* pattern = JsonFind(node, "pattern");
+    const json* regex = pattern != nullptr ? JsonFind(*pattern, "Regex") : nullptr;
+    const json* behavior = JsonFind(node, "behavior");
+    const json* invert = JsonFind(node, "invert");
+    const bool is_isolated = behavior != nullptr && *behavior == "Isolated";
+    const bool is_inverted = invert != nullptr && *invert != false;
+    // "." leaves out line ends, of which clean_text leaves none.
+    const bool is_all =
+        regex != nullptr && (*regex == "[\\s\\S]" || (*regex == "." && spec_.clean_text));
+    if (HasType(node, "Split") && is_all && is_isolated && !is_inverted) return Status();
+    return UnsupportedNode(node,
+                           "for a WordLevel model, Split with the Regex \"[\\s\\S]\" and Isolated",
                            Where("pre_tokenizer"));
   }
 

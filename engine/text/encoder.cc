@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/text/added_tokens.h"
+#include "engine/text/characters.h"
 #include "engine/text/normalizer.h"
 #include "engine/text/pre_tokenizer.h"
 #include "engine/text/utf8.h"
@@ -73,6 +74,10 @@ size_t EncodeAsciiWords(const TokenizerData& data, std::string_view text, size_t
 // text[begin, end), which holds no added token of any kind.
 void EncodeWords(const TokenizerData& data, std::string_view text, size_t begin, size_t end,
                  const TokenSink& sink) {
+  if (data.spec.kind == TokenizerKind::kCharacters) {
+    CharacterModel characters(data, sink);
+    return Normalize(data.spec, text, begin, end, &characters);
+  }
   size_t i = EncodeAsciiWords(data, text, begin, end, sink);
   if (i == end) return;
   BertPreTokenizer words(data, sink);
@@ -88,6 +93,15 @@ void EncodeWords(const TokenizerData& data, std::string_view text, size_t begin,
   words.Finish();
 }
 
+// The characters [begin, end) of a normalised text.
+template <typename Sink>
+void PushAll(const NormalizedText& text, size_t begin, size_t end, Sink* sink) {
+  uint32_t length = 0;
+  for (size_t i = begin; i < end; i += length) {
+    sink->Push(DecodeUtf8(text.bytes.data() + i, &length), text.places[i]);
+  }
+}
+
 // text[begin, end), in which the tokens of the normalised text are still to be found.
 void EncodeNormalized(const TokenizerData& data, std::string_view text, size_t begin, size_t end,
                       bool parse_special, const TokenSink& sink) {
@@ -101,11 +115,13 @@ void EncodeNormalized(const TokenizerData& data, std::string_view text, size_t b
                {normalized.places[cut.begin].begin, normalized.places[cut.end - 1].end});
       continue;
     }
-    BertPreTokenizer words(data, sink);
-    uint32_t length = 0;
-    for (size_t i = cut.begin; i < cut.end; i += length) {
-      words.Push(DecodeUtf8(normalized.bytes.data() + i, &length), normalized.places[i]);
+    if (data.spec.kind == TokenizerKind::kCharacters) {
+      CharacterModel characters(data, sink);
+      PushAll(normalized, cut.begin, cut.end, &characters);
+      continue;
     }
+    BertPreTokenizer words(data, sink);
+    PushAll(normalized, cut.begin, cut.end, &words);
     words.Finish();
   }
 }

@@ -41,6 +41,32 @@ Status CheckOptions(const EncodeOptions& options, const Template& form) {
                 "max_tokens");
 }
 
+// A character as messages show it: `U+00E9 "é"`.
+std::string CharacterName(std::string_view utf8) {
+  uint32_t length = 0;
+  const auto c = static_cast<uint32_t>(DecodeUtf8(utf8.data(), &length));
+  constexpr char kHex[] = "0123456789ABCDEF";
+  std::string name = "U+";
+  for (int shift = c > 0xFFFF ? 20 : 12; shift >= 0; shift -= 4) name += kHex[c >> shift & 15];
+  const bool is_control = c < 0x20 || (c >= 0x7F && c < 0xA0);
+  return is_control ? name : name + " \"" + std::string(utf8.substr(0, length)) + "\"";
+}
+
+// Whether all tokens from `first` on are known, of a tokenizer that has no unknown token.
+Status CheckKnown(std::string_view text, const char* where, std::span<const int32_t> ids,
+                  std::span<const TextRange> offsets, size_t first) {
+  for (size_t i = first; i < ids.size(); ++i) {
+    if (ids[i] != kNoUnknown) continue;
+    const uint32_t at = offsets[i].begin;
+    return Status(ErrorCode::kInvalidArgument,
+                  "the vocabulary does not have the character " + CharacterName(text.substr(at)) +
+                      ", and no unknown token",
+                  std::string(where) + ", byte " + std::to_string(at),
+                  "leave it out, or spell it with characters that the model knows");
+  }
+  return Status();
+}
+
 // `texts` are one or two.
 Status Encode(const TokenizerData& data, std::span<const std::string_view> texts,
               const EncodeOptions& options, Encoding* out) {
@@ -58,6 +84,10 @@ Status Encode(const TokenizerData& data, std::span<const std::string_view> texts
     const size_t before = out->ids.size();
     EncodeText(data, texts[i], options.parse_special_tokens, sink);
     sizes[i] = out->ids.size() - before;
+    if (data.spec.unk_id == kNoUnknown) {
+      ATTEND_RETURN_IF_ERROR(
+          CheckKnown(texts[i], i == 0 ? "text" : "pair", out->ids, out->offsets, before));
+    }
     ConvertOffsets(texts[i], options.offset_unit, out->offsets.data() + before, sizes[i]);
   }
   KeptTokens kept{sizes[0], sizes[1]};
@@ -111,6 +141,13 @@ Status Tokenizer::EncodeInto(std::string_view text, const EncodeOptions& options
 Status Tokenizer::EncodeWord(std::string_view word, std::vector<int32_t>* ids) const {
   ATTEND_RETURN_IF_ERROR(CheckText(word, "word"));
   const size_t before = ids->size();
+  if (data_->spec.unk_id == kNoUnknown) {
+    std::vector<TextRange> offsets(before);
+    EncodePlainText(*data_, word, {ids, &offsets});
+    const Status status = CheckKnown(word, "word", *ids, offsets, before);
+    if (!status.ok()) ids->resize(before);
+    return status;
+  }
   EncodePlainText(*data_, word, {ids, nullptr});
   if (ids->size() == before) ids->push_back(data_->spec.unk_id);
   return Status();
@@ -147,7 +184,7 @@ int32_t Tokenizer::TokenId(std::string_view token) const {
   return static_cast<int32_t>(*found);
 }
 
-std::string_view Tokenizer::kind() const { return "wordpiece"; }
+std::string_view Tokenizer::kind() const { return Name(data_->spec.kind); }
 
 int32_t Tokenizer::num_added_tokens(bool pair) const {
   return pair ? data_->pair.num_added : data_->single.num_added;

@@ -20,6 +20,7 @@ constexpr size_t kMagicBytes = 8;
 constexpr size_t kHeaderFields = 18;
 constexpr size_t kHeaderBytes = kMagicBytes + kHeaderFields * 4;
 constexpr uint32_t kMaxInt32 = std::numeric_limits<int32_t>::max();
+constexpr uint32_t kStoredNoUnknown = 0xFFFFFFFF;
 
 // The order of the header.
 enum Field : size_t {
@@ -106,9 +107,11 @@ Status CheckKinds(const Header& header) {
                   "tokenizer", "convert the model again or update attend");
   };
   if (header[kFieldVersion] != kVersion) return unsupported("format", header[kFieldVersion]);
-  if (header[kFieldKind] != 1) return unsupported("kind", header[kFieldKind]);
+  if (header[kFieldKind] < 1 || header[kFieldKind] > 2) {
+    return unsupported("kind", header[kFieldKind]);
+  }
   if (header[kFieldNormalizer] > 1) return unsupported("normaliser", header[kFieldNormalizer]);
-  if (header[kFieldPreTokenizer] != 1) {
+  if (header[kFieldPreTokenizer] < 1 || header[kFieldPreTokenizer] > 2) {
     return unsupported("pre-tokeniser", header[kFieldPreTokenizer]);
   }
   if (header[kFieldDecoder] > 1) return unsupported("decoder", header[kFieldDecoder]);
@@ -125,7 +128,7 @@ Status CheckHeader(const Header& header, size_t size) {
   const Limit limits[] = {
       {kFieldNormalizerFlags, "normaliser flags", header[kFieldNormalizer] == 0 ? 0u : 15u},
       {kFieldDecoderFlags, "decoder flags", 1},
-      {kFieldUnk, "unk_id", kMaxInt32},
+      {kFieldUnk, "unk_id", header[kFieldUnk] == kStoredNoUnknown ? kStoredNoUnknown : kMaxInt32},
       {kFieldMaxChars, "max_input_chars_per_word", kMaxInt32},
       {kFieldTruncation, "truncation", kMaxInt32},
       {kFieldEntries, "entries", kMaxVocabulary},
@@ -379,7 +382,8 @@ Result<std::shared_ptr<const TokenizerData>> ParseTokenizer(std::span<const std:
   spec.pre_tokenizer = static_cast<PreTokenizerKind>(header[kFieldPreTokenizer]);
   spec.decoder = static_cast<DecoderKind>(header[kFieldDecoder]);
   spec.decoder_cleanup = header[kFieldDecoderFlags] != 0;
-  spec.unk_id = static_cast<int32_t>(header[kFieldUnk]);
+  spec.unk_id =
+      header[kFieldUnk] == kStoredNoUnknown ? kNoUnknown : static_cast<int32_t>(header[kFieldUnk]);
   spec.max_input_chars_per_word = static_cast<int32_t>(header[kFieldMaxChars]);
   spec.truncation = static_cast<int32_t>(header[kFieldTruncation]);
 

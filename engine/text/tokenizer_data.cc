@@ -99,12 +99,23 @@ Status CheckParts(const TokenizerSpec& spec, const std::vector<TemplatePart>& pa
 
 }  // namespace
 
+const char* Name(TokenizerKind kind) {
+  return kind == TokenizerKind::kCharacters ? "characters" : "wordpiece";
+}
+
 Status CheckTokenizer(const TokenizerSpec& spec) {
   ATTEND_RETURN_IF_ERROR(CheckEntries(spec));
   ATTEND_RETURN_IF_ERROR(CheckAddedTokens(spec));
   ATTEND_RETURN_IF_ERROR(CheckParts(spec, spec.single, "template of one text"));
   ATTEND_RETURN_IF_ERROR(CheckParts(spec, spec.pair, "template of a pair"));
-  if (spec.unk_id < 0 || static_cast<size_t>(spec.unk_id) >= spec.vocabulary.size()) {
+  const bool is_characters = spec.kind == TokenizerKind::kCharacters;
+  if (is_characters != (spec.pre_tokenizer == PreTokenizerKind::kCharacters)) {
+    return Bad(ErrorCode::kCorrupt, "characters, and only they, are cut into characters",
+               "pre-tokeniser");
+  }
+  const bool has_no_unknown = is_characters && spec.unk_id == kNoUnknown;
+  if (!has_no_unknown &&
+      (spec.unk_id < 0 || static_cast<size_t>(spec.unk_id) >= spec.vocabulary.size())) {
     return Bad(
         ErrorCode::kCorrupt,
         "the unknown token's id " + std::to_string(spec.unk_id) + " is not in the vocabulary",

@@ -20,9 +20,9 @@
 namespace attend {
 
 // The numbers are those of the serialised form; a new kind gets the next one.
-enum class TokenizerKind : uint32_t { kWordPiece = 1 };
+enum class TokenizerKind : uint32_t { kWordPiece = 1, kCharacters = 2 };
 enum class NormalizerKind : uint32_t { kNone = 0, kBert = 1 };
-enum class PreTokenizerKind : uint32_t { kBert = 1 };
+enum class PreTokenizerKind : uint32_t { kBert = 1, kCharacters = 2 };
 enum class DecoderKind : uint32_t { kJoin = 0, kWordPiece = 1 };
 enum class PartKind : uint32_t { kToken = 0, kSequenceA = 1, kSequenceB = 2 };
 
@@ -59,7 +59,7 @@ struct TokenizerSpec {
 
   std::string continuing_prefix = "##";
   int32_t max_input_chars_per_word = 100;
-  int32_t unk_id = 0;
+  int32_t unk_id = 0;  // or kNoUnknown, of characters
 
   std::vector<AddedToken> added_tokens;
   std::vector<TemplatePart> single;  // empty: the text alone
@@ -87,6 +87,12 @@ Status CheckTokenizer(const TokenizerSpec& spec);
 // The serialised form (FORMAT.md) of a spec that CheckTokenizer likes. The same spec always gives
 // the same bytes.
 std::vector<std::byte> SerializeTokenizer(const TokenizerSpec& spec);
+
+// In place of the id of the unknown token: what is not in the vocabulary is an error.
+inline constexpr int32_t kNoUnknown = -1;
+
+// The kind's name: "wordpiece", "characters".
+const char* Name(TokenizerKind kind);
 
 // What an ASCII byte is to the pre-tokeniser.
 enum class AsciiClass : uint8_t { kWord, kSpace, kPunctuation, kOther };
