@@ -17,6 +17,7 @@ struct Sequences {
   size_t tokens = 0;         // rows of the batch
   const char* array = "";    // the name of the caller's array of rows
   const char* element = "";  // what a row is
+  const char* offset_array = "offsets";
 };
 
 Status Invalid(std::string what, std::string where, std::string hint = {}) {
@@ -68,7 +69,7 @@ Status CheckSequences(const Sequences& batch, const SessionData& data) {
                       "s, the session takes " + std::to_string(data.options.max_tokens),
                   batch.array, "raise SessionOptions::max_tokens or split the batch");
   }
-  ATTEND_RETURN_IF_ERROR(CheckOffsetArray(offsets, batch.tokens, "offsets", "rows"));
+  ATTEND_RETURN_IF_ERROR(CheckOffsetArray(offsets, batch.tokens, batch.offset_array, "rows"));
   const int64_t max_length = data.model->config.max_length;
   for (size_t b = 0; b < sequences; ++b) {
     const int64_t length = static_cast<int64_t>(offsets[b + 1]) - offsets[b];
@@ -175,23 +176,7 @@ void FillEdges(const Sequences& batch, SessionData* data) {
 }
 
 void FillView(const Sequences& batch, SessionData* data) {
-  BatchView& view = data->batch;
-  view.offsets = batch.offsets.data();
-  view.tokens = batch.offsets.back();
-  view.sequences = static_cast<int64_t>(batch.offsets.size()) - 1;
-  int64_t key_row = 0;
-  for (int64_t b = 0; b < view.sequences; ++b) {
-    data->key_rows[b] = key_row;
-    const int32_t begin = view.offsets[b], end = view.offsets[b + 1];
-    for (int32_t row = begin; row < end; ++row) {
-      data->positions[row] = row - begin;
-      data->sequence_of[row] = static_cast<int32_t>(b);
-    }
-    key_row += RoundUp<int64_t>(end - begin, kKeyBlock);
-  }
-  view.positions = data->positions.data();
-  view.sequence_of = data->sequence_of.data();
-  view.key_rows = data->key_rows.data();
+  data->arrays.Fill(batch.offsets, &data->batch);
   FillEdges(batch, data);
 }
 
@@ -214,7 +199,66 @@ Status CheckFiniteRows(std::span<const float> rows, size_t width,
                  At("rows", row));
 }
 
+// The decoder's tokens, of models that have one behind an encoder.
+Status CheckDecoder(const TokenBatch& batch, const SessionData& data) {
+  const bool given = !batch.decoder_ids.empty() || !batch.decoder_offsets.empty();
+  if (data.decoder == nullptr) {
+    return given ? Invalid("decoder ids were given, and the model has no decoder behind an encoder",
+                           "decoder_ids", "leave decoder_ids and decoder_offsets empty")
+                 : Status();
+  }
+  if (batch.decoder_offsets.size() != batch.offsets.size()) {
+    return Invalid("decoder_offsets has " + std::to_string(batch.decoder_offsets.size()) +
+                       " entries, expected " + std::to_string(batch.offsets.size()) +
+                       ", as many as offsets",
+                   "decoder_offsets", "give the decoder's start token, if nothing else");
+  }
+  Sequences sequences{};
+  sequences.offsets = batch.decoder_offsets;
+  sequences.tokens = batch.decoder_ids.size();
+  sequences.array = "decoder_ids";
+  sequences.element = "decoder token";
+  sequences.offset_array = "decoder_offsets";
+  ATTEND_RETURN_IF_ERROR(CheckSequences(sequences, data));
+  return CheckRange(batch.decoder_ids, data.model->config.vocab_size, "decoder_ids");
+}
+
+// The decoder's view; what it reads of the encoder has the places of the encoder's own keys.
+void FillDecoder(const TokenBatch& batch, SessionData* data) {
+  SessionDecoder& decoder = *data->decoder;
+  const int source = static_cast<int>(Memory::kSource);
+  decoder.batch = BatchView{.ids = batch.decoder_ids.data()};
+  decoder.arrays.Fill(batch.decoder_offsets, &decoder.batch);
+  decoder.batch.keys[source] = data->arrays.keys.data();
+  data->batch.keys[source] = data->arrays.keys.data();
+}
+
 }  // namespace
+
+void BatchArrays::Size(int64_t tokens, int64_t sequences, MemoryTally* tally) {
+  tally->Size(tokens, &positions);
+  tally->Size(tokens, &sequence_of);
+  tally->Size(sequences, &keys);
+}
+
+void BatchArrays::Fill(std::span<const int32_t> offsets, BatchView* view) {
+  view->offsets = offsets.data();
+  view->tokens = offsets.back();
+  view->sequences = static_cast<int64_t>(offsets.size()) - 1;
+  int64_t key_row = 0;
+  for (int64_t b = 0; b < view->sequences; ++b) {
+    const int32_t begin = offsets[b], end = offsets[b + 1];
+    keys[b] = {.first_row = key_row, .count = end - begin};
+    for (int32_t row = begin; row < end; ++row) {
+      positions[row] = row - begin;
+      sequence_of[row] = static_cast<int32_t>(b);
+    }
+    key_row += RoundUp<int64_t>(end - begin, kKeyBlock);
+  }
+  view->positions = positions.data();
+  view->sequence_of = sequence_of.data();
+  view->keys[static_cast<int>(Memory::kBatch)] = keys.data();
+}
 
 Status CheckBatch(const TokenBatch& batch, SessionData* data) {
   const ModelConfig& config = data->model->config;
@@ -223,11 +267,12 @@ Status CheckBatch(const TokenBatch& batch, SessionData* data) {
                        " numbers, not token ids",
                    "TokenBatch");
   }
-  const Sequences sequences = {batch.offsets,    batch.edges, batch.edge_offsets,
-                               batch.ids.size(), "ids",       "token"};
+  const Sequences sequences = {batch.offsets, batch.edges, batch.edge_offsets, batch.ids.size(),
+                               "ids",         "token",     "offsets"};
   ATTEND_RETURN_IF_ERROR(CheckSequences(sequences, *data));
   ATTEND_RETURN_IF_ERROR(CheckEdges(sequences, *data));
   ATTEND_RETURN_IF_ERROR(CheckRange(batch.ids, config.vocab_size, "ids"));
+  ATTEND_RETURN_IF_ERROR(CheckDecoder(batch, *data));
   if (!batch.type_ids.empty()) {
     if (batch.type_ids.size() != batch.ids.size()) {
       return Invalid("type_ids has " + std::to_string(batch.type_ids.size()) +
@@ -242,6 +287,7 @@ Status CheckBatch(const TokenBatch& batch, SessionData* data) {
   data->batch.ids = batch.ids.data();
   data->batch.type_ids = batch.type_ids.empty() ? nullptr : batch.type_ids.data();
   FillView(sequences, data);
+  if (data->decoder != nullptr) FillDecoder(batch, data);
   return Status();
 }
 

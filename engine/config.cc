@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "engine/config_check.h"
 #include "engine/config_tensors.h"
 
 namespace attend {
@@ -20,7 +21,12 @@ template <typename T>
 struct Names;
 template <>
 struct Names<Position> {
-  static constexpr std::array kAll = {"none", "learned", "sinusoidal", "rotary"};
+  static constexpr std::array kAll = {"none", "learned", "sinusoidal", "rotary",
+                                      "sinusoidal_halves"};
+};
+template <>
+struct Names<RopeScaling> {
+  static constexpr std::array kAll = {"none", "linear", "llama3"};
 };
 template <>
 struct Names<Score> {
@@ -44,8 +50,8 @@ struct Names<NormType> {
 };
 template <>
 struct Names<Activation> {
-  static constexpr std::array kAll = {"none", "gelu", "gelu_tanh", "relu",
-                                      "silu", "tanh", "geglu",     "swiglu"};
+  static constexpr std::array kAll = {"none", "gelu",  "gelu_tanh", "relu",       "silu",
+                                      "tanh", "geglu", "swiglu",    "geglu_tanh", "reglu"};
 };
 template <>
 struct Names<Pooling> {
@@ -84,17 +90,43 @@ std::string AllNames() {
 
 // The published limits.
 constexpr int64_t kMaxWidth = 65536;
-constexpr int64_t kMaxAttentionWidth = 262144;
 constexpr int64_t kMaxLayers = 1024;
 constexpr int64_t kMaxIntermediate = 1 << 20;
 constexpr int64_t kMaxVocab = 1 << 21;
 constexpr int64_t kMaxLength = 1 << 20;
 constexpr int64_t kMaxWindow = INT32_MAX;
-constexpr int64_t kMaxDense = 16;
 constexpr size_t kMaxTextBytes = size_t{1} << 20;
 
 // The kind of the file's tokenizer, which is the text part's to read.
 constexpr std::string_view kTokenizerKey = "tokenizer";
+
+// The fields of decoders and encoder-decoders.
+template <typename Config, typename Visitor>
+void VisitDecoder(Config& config, Visitor& visit) {
+  if (config.position == Position::kRotary) {
+    visit.Enum("rope_scaling", config.rope_scaling);
+    if (config.rope_scaling != RopeScaling::kNone) {
+      visit.Positive("rope_factor", config.rope_factor);
+    }
+    if (config.rope_scaling == RopeScaling::kLlama3) {
+      visit.Positive("rope_low_factor", config.rope_low_factor);
+      visit.Positive("rope_high_factor", config.rope_high_factor);
+      visit.Int("rope_original_length", config.rope_original_length, 1, kMaxLength);
+    }
+  }
+  visit.Positive("embedding_scale", config.embedding_scale);
+  visit.Bool("qk_norm", config.qk_norm);
+  if (config.task == Task::kGenerate) {
+    visit.Bool("tied_head", config.tied_head);
+    visit.Positive("logits_scale", config.logits_scale);
+  }
+  if (IsEncoderDecoder(config)) {
+    visit.Int("decoder_layers", config.decoder_layers, 0, kMaxLayers);
+    visit.Int("decoder_heads", config.decoder_heads, 1, kMaxWidth);
+    visit.Int("decoder_head_dim", config.decoder_head_dim, 1, kMaxWidth);
+    visit.Int("decoder_intermediate_size", config.decoder_intermediate_size, 0, kMaxIntermediate);
+  }
+}
 
 // Calls `visit` for every field that applies to `config`. A visitor that reads fills fields in this
 // order, so whether a field applies may depend on those before it only.
@@ -123,6 +155,7 @@ void VisitFields(Config& config, Visitor& visit) {
     visit.Int("position_offset", config.position_offset, 0, kMaxLength);
   }
   if (config.position == Position::kRotary) visit.Positive("rope_theta", config.rope_theta);
+  if (Decodes(config)) VisitDecoder(config, visit);
   visit.Enum("score", config.score);
   if (config.score == Score::kAdditive) visit.Int("score_size", config.score_size, 1, kMaxWidth);
   visit.Enum("score_bias", config.score_bias);
@@ -317,135 +350,6 @@ class RangeChecker {
   }
 };
 
-Status CheckIdentity(const ModelConfig& c) {
-  const bool named = !c.architecture.empty() && c.architecture.size() <= 64 &&
-                     std::all_of(c.architecture.begin(), c.architecture.end(), [](char ch) {
-                       return (ch >= 'a' && ch <= 'z') || (ch >= '0' && ch <= '9') || ch == '_';
-                     });
-  if (!named) return Bad("architecture", "Expected 1 to 64 of the characters a-z, 0-9, _.");
-  if (c.precision == Precision::kFile) {
-    return Bad("precision", "Expected f32, bf16 or int8, got file.");
-  }
-  return Status();
-}
-
-Status CheckInput(const ModelConfig& c) {
-  if ((c.vocab_size > 0) == (c.input_size > 0)) {
-    return Bad("vocab_size", "Expected exactly one of vocab_size and input_size above 0, got " +
-                                 std::to_string(c.vocab_size) + " and " +
-                                 std::to_string(c.input_size) + ".");
-  }
-  if (c.vocab_size == 0 && c.type_vocab_size > 0) {
-    return Bad("type_vocab_size", "Types are for tokens; this model takes vectors.");
-  }
-  if (c.word_shape_types && c.type_vocab_size == 0) {
-    return Bad("word_shape_types", "Expected type_vocab_size above 0.");
-  }
-  const bool projected = c.embedding_size != c.hidden_size;
-  if (projected && (c.vocab_size == 0 || c.position == Position::kSinusoidal)) {
-    return Bad("embedding_size", "Expected hidden_size " + std::to_string(c.hidden_size) +
-                                     " (input vectors and sinusoidal positions have it), got " +
-                                     std::to_string(c.embedding_size) + ".");
-  }
-  if (c.position == Position::kLearned) {
-    const int64_t room = c.max_positions - c.position_offset;
-    if (c.max_length < 1 || c.max_length > room) {
-      return Bad("max_length", "Expected 1 to " + std::to_string(room) +
-                                   " (max_positions - position_offset), got " +
-                                   std::to_string(c.max_length) + ".");
-    }
-  }
-  return Status();
-}
-
-Status CheckAttention(const ModelConfig& c) {
-  if (c.num_heads % c.num_kv_heads != 0) {
-    return Bad("num_kv_heads", "Expected a divisor of num_heads " + std::to_string(c.num_heads) +
-                                   ", got " + std::to_string(c.num_kv_heads) + ".");
-  }
-  const int64_t width = c.num_heads * c.head_dim;
-  if (width > kMaxAttentionWidth) {
-    return Bad("head_dim", "Expected num_heads x head_dim of at most 262144, got " +
-                               std::to_string(width) + ".");
-  }
-  if (!c.output_projection && width != c.hidden_size) {
-    return Bad("output_projection", "Without it num_heads x head_dim must be hidden_size " +
-                                        std::to_string(c.hidden_size) + ", got " +
-                                        std::to_string(width) + ".");
-  }
-  if (c.position == Position::kRotary) {
-    if (c.score == Score::kAdditive) {
-      return Bad("position", "rotary does not combine with score additive.");
-    }
-    if (c.head_dim % 2 != 0) {
-      return Bad("head_dim",
-                 "Expected an even number for rotary, got " + std::to_string(c.head_dim) + ".");
-    }
-  }
-  if (c.score == Score::kAdditive && c.num_heads * c.score_size > kMaxAttentionWidth) {
-    return Bad("score_size", "Expected num_heads x score_size of at most 262144, got " +
-                                 std::to_string(c.num_heads * c.score_size) + ".");
-  }
-  if (c.score_bias == ScoreBias::kRelative) {
-    if (c.relative_buckets % 2 != 0) {
-      return Bad("relative_buckets",
-                 "Expected an even number, got " + std::to_string(c.relative_buckets) + ".");
-    }
-    if (c.relative_max_distance <= c.relative_buckets / 4) {
-      return Bad("relative_max_distance", "Expected more than relative_buckets / 4, got " +
-                                              std::to_string(c.relative_max_distance) + ".");
-    }
-  }
-  const bool soft = c.normalizer == Normalizer::kSoftmax || c.normalizer == Normalizer::kSoftmax1;
-  if (c.normalizer_length && soft) {
-    return Bad("normalizer_length",
-               std::string("length does not combine with normalizer ") + Name(c.normalizer) + ".");
-  }
-  if (c.intermediate_size > 0 &&
-      (c.activation == Activation::kNone || c.activation == Activation::kTanh)) {
-    return Bad("activation", std::string("Expected gelu, gelu_tanh, relu, silu, geglu or swiglu, "
-                                         "got ") +
-                                 Name(c.activation) + ".");
-  }
-  return Status();
-}
-
-Status CheckHead(const ModelConfig& c) {
-  if (c.task == Task::kGenerate && c.architecture == "encoder") {
-    return Bad("task", "generate needs a decoder; the architecture is \"encoder\".");
-  }
-  if (c.task == Task::kSequence) {
-    if (c.head_from_pooler && !c.pooler) {
-      return Bad("head_from_pooler", "Expected pooler to be true.");
-    }
-    if (!c.head_from_pooler && c.pooling == Pooling::kNone) {
-      return Bad("pooling", "Expected first, mean, max or last for task sequence, got none.");
-    }
-    if (c.head_dense && IsGated(c.head_dense_activation)) {
-      return Bad("head_dense_activation", "Expected an activation without a gate.");
-    }
-  }
-  if (c.task == Task::kTokens || c.task == Task::kSequence) {
-    if (c.labels.size() != static_cast<size_t>(c.num_labels)) {
-      return Bad("labels", "Expected num_labels " + std::to_string(c.num_labels) + ", got " +
-                               std::to_string(c.labels.size()) + ".");
-    }
-  }
-  if (c.task != Task::kEmbedding) return Status();
-  if (c.pooling == Pooling::kNone) {
-    return Bad("pooling", "Expected first, mean, max or last for task embedding, got none.");
-  }
-  if (c.dense.size() != c.dense_sizes.size() || c.dense.size() > kMaxDense) {
-    return Bad("dense_sizes", "Expected as many as in dense, at most 16, got " +
-                                  std::to_string(c.dense_sizes.size()) + " for " +
-                                  std::to_string(c.dense.size()) + ".");
-  }
-  if (std::any_of(c.dense.begin(), c.dense.end(), IsGated)) {
-    return Bad("dense", "Expected activations without a gate.");
-  }
-  return Status();
-}
-
 Result<ModelConfig> ReadFields(const FileView& file) {
   ModelConfig config;
   Reader reader(file);
@@ -460,6 +364,7 @@ Result<ModelConfig> ReadFields(const FileView& file) {
 }  // namespace
 
 const char* Name(Position value) { return NameOf(value); }
+const char* Name(RopeScaling value) { return NameOf(value); }
 const char* Name(Score value) { return NameOf(value); }
 const char* Name(ScoreBias value) { return NameOf(value); }
 const char* Name(Normalizer value) { return NameOf(value); }
@@ -474,10 +379,7 @@ Status CheckConfig(const ModelConfig& config) {
   RangeChecker ranges;
   VisitFields(config, ranges);
   ATTEND_RETURN_IF_ERROR(ranges.status);
-  ATTEND_RETURN_IF_ERROR(CheckIdentity(config));
-  ATTEND_RETURN_IF_ERROR(CheckInput(config));
-  ATTEND_RETURN_IF_ERROR(CheckAttention(config));
-  return CheckHead(config);
+  return CheckFields(config);
 }
 
 Result<ModelConfig> ReadConfig(const FileView& file) {

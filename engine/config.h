@@ -18,17 +18,34 @@
 
 namespace attend {
 
-enum class Position { kNone, kLearned, kSinusoidal, kRotary };
+// Sinusoidal: sines at even columns, cosines at odd ones; halves: all sines, then all cosines.
+enum class Position { kNone, kLearned, kSinusoidal, kRotary, kSinusoidalHalves };
+// How rotary angles of long texts are squeezed: frequencies divided by the factor, all of them, or
+// the low ones (Llama 3.1).
+enum class RopeScaling { kNone, kLinear, kLlama3 };
 enum class Score { kScaledDot, kDot, kAdditive };
 enum class ScoreBias { kNone, kAlibi, kRelative };
 enum class Normalizer { kSoftmax, kSoftmax1, kRelu, kRelu2, kSigmoid, kNone };
 enum class NormPlace { kPost, kPre, kNone };
 enum class NormType { kLayerNorm, kRmsNorm };
-enum class Activation { kNone, kGelu, kGeluTanh, kRelu, kSilu, kTanh, kGeglu, kSwiglu };
+// Geglu, geglu_tanh, swiglu, reglu: gelu, gelu_tanh, silu, relu of the gate, times up.
+enum class Activation {
+  kNone,
+  kGelu,
+  kGeluTanh,
+  kRelu,
+  kSilu,
+  kTanh,
+  kGeglu,
+  kSwiglu,
+  kGegluTanh,
+  kReglu,
+};
 enum class Pooling { kNone, kFirst, kMean, kMax, kLast };
 
 // The names by which the file and messages know the values ("scaled_dot", ...).
 const char* Name(Position value);
+const char* Name(RopeScaling value);
 const char* Name(Score value);
 const char* Name(ScoreBias value);
 const char* Name(Normalizer value);
@@ -62,6 +79,12 @@ struct ModelConfig {
 
   Position position = Position::kNone;
   double rope_theta = 10000;
+  // Of architectures that decode, as all that is said to be so below.
+  RopeScaling rope_scaling = RopeScaling::kNone;
+  double rope_factor = 1;
+  double rope_low_factor = 1,
+         rope_high_factor = 4;       // llama3: where low frequencies end, high begin
+  int64_t rope_original_length = 0;  // llama3: what the model was first trained for
   Score score = Score::kScaledDot;
   int64_t score_size = 0;  // A, additive only
   ScoreBias score_bias = ScoreBias::kNone;
@@ -94,6 +117,17 @@ struct ModelConfig {
   int64_t num_labels = 0;            // C
   std::vector<std::string> labels;   // [C]
 
+  // Decoders, alone or behind an encoder. A decoder alone has the sizes above.
+  double embedding_scale = 1;  // token embeddings are multiplied with it
+  bool qk_norm = false;        // queries and keys are normalised, head by head (Qwen3)
+  bool tied_head = true;    // task generate: logits by the table of token embeddings, else by head
+  double logits_scale = 1;  // task generate: multiplies W x, not logits_bias
+  // architecture encoder_decoder: the decoder, where it differs from the encoder.
+  int64_t decoder_layers = 0;
+  int64_t decoder_heads = 0;
+  int64_t decoder_head_dim = 0;
+  int64_t decoder_intermediate_size = 0;
+
   bool word_shape_types = false;  // taggers: type ids are the shapes of words (text.h)
 };
 
@@ -113,13 +147,28 @@ struct TensorSpec {
 //   layers.i.attention_norm.*  layers.i.ffn.{up,gate,down}.*  layers.i.ffn_norm.*  final_norm.*
 //   relative.weight [buckets, H]   pooler.{weight [D, D],bias}   head.dense.{weight [D, D],bias}
 //   head.{weight [C, D],bias}   dense.i.{weight,bias}
+// qk_norm: layers.i.attention.{q,k}_norm.weight [E]. Task generate: head.weight [V, D] unless tied,
+// logits_bias [V] (optional). An encoder-decoder has the encoder's as above, and under "decoder.":
+// embeddings.positions, embeddings.norm, layers.i.*, relative.weight, final_norm; its layers have
+//   decoder.layers.i.cross_attention.{q,k,v,o}.{weight,bias}  decoder.layers.i.cross_norm.*
 // Weights are [out, in] row-major.
 std::vector<TensorSpec> ExpectedTensors(const ModelConfig& config);
 
 // Whether the feed-forward block has a gate (ffn.gate) beside its up projection.
 inline bool IsGated(Activation activation) {
-  return activation == Activation::kGeglu || activation == Activation::kSwiglu;
+  return activation == Activation::kGeglu || activation == Activation::kSwiglu ||
+         activation == Activation::kGegluTanh || activation == Activation::kReglu;
 }
+
+// The kinds of whole models.
+inline bool IsDecoder(const ModelConfig& c) { return c.architecture == "decoder"; }
+inline bool IsEncoderDecoder(const ModelConfig& c) { return c.architecture == "encoder_decoder"; }
+inline bool Decodes(const ModelConfig& c) { return IsDecoder(c) || IsEncoderDecoder(c); }
+
+// Each side of an encoder-decoder as a config of its own; their tensors begin with "" and
+// "decoder.". Of a decoder alone, DecoderSide is the config itself.
+ModelConfig EncoderSide(const ModelConfig& config);
+ModelConfig DecoderSide(const ModelConfig& config);
 
 // Whether the sizes are inside the published limits and the fields combine.
 // Errors: kInvalidArgument naming field, value and what is allowed.

@@ -34,6 +34,9 @@ class Specs {
   void Plain(const std::string& name, int64_t rows, int64_t columns) {
     Add(name, {rows, columns}, true, false);
   }
+  void Vector(const std::string& name, int64_t width, bool required = true) {
+    Add(name, {width}, required, false);
+  }
 
   std::vector<TensorSpec> Take() { return std::move(specs_); }
 
@@ -62,7 +65,8 @@ void AddInput(const ModelConfig& c, Specs* specs) {
   if (width != c.hidden_size) specs->Linear("embeddings.projection", c.hidden_size, width);
 }
 
-void AddLayer(const ModelConfig& c, const std::string& layer, Specs* specs) {
+// `cross`: a decoder's layer, which reads an encoder too.
+void AddLayer(const ModelConfig& c, const std::string& layer, bool cross, Specs* specs) {
   const int64_t width = c.hidden_size;
   const std::string attention = layer + "attention.";
   if (c.score == Score::kAdditive) {
@@ -75,12 +79,39 @@ void AddLayer(const ModelConfig& c, const std::string& layer, Specs* specs) {
   }
   specs->Linear(attention + "v", c.num_kv_heads * c.head_dim, width);
   if (c.output_projection) specs->Linear(attention + "o", width, c.num_heads * c.head_dim);
+  if (c.qk_norm) {
+    specs->Vector(attention + "q_norm.weight", c.head_dim);
+    specs->Vector(attention + "k_norm.weight", c.head_dim);
+  }
   if (c.norm != NormPlace::kNone) specs->Norm(layer + "attention_norm", c, width);
+  if (cross) {
+    for (const char* name : {"cross_attention.q", "cross_attention.k", "cross_attention.v"}) {
+      specs->Linear(layer + name, c.num_heads * c.head_dim, width);
+    }
+    specs->Linear(layer + "cross_attention.o", width, c.num_heads * c.head_dim);
+    if (c.norm != NormPlace::kNone) specs->Norm(layer + "cross_norm", c, width);
+  }
   if (c.intermediate_size == 0) return;
   specs->Linear(layer + "ffn.up", c.intermediate_size, width);
   if (IsGated(c.activation)) specs->Linear(layer + "ffn.gate", c.intermediate_size, width);
   specs->Linear(layer + "ffn.down", width, c.intermediate_size);
   if (c.norm != NormPlace::kNone) specs->Norm(layer + "ffn_norm", c, width);
+}
+
+// The decoder of an encoder-decoder, which shares the table of token embeddings.
+void AddDecoderSide(const ModelConfig& config, Specs* specs) {
+  const ModelConfig c = DecoderSide(config);
+  if (c.position == Position::kLearned) {
+    specs->Table("decoder.embeddings.positions", c.max_positions, c.hidden_size);
+  }
+  specs->Norm("decoder.embeddings.norm", c, c.hidden_size, /*required=*/false);
+  for (int64_t i = 0; i < c.num_layers; ++i) {
+    AddLayer(c, "decoder.layers." + std::to_string(i) + ".", /*cross=*/true, specs);
+  }
+  if (c.score_bias == ScoreBias::kRelative) {
+    specs->Plain("decoder.relative.weight", c.relative_buckets, c.num_heads);
+  }
+  if (c.norm == NormPlace::kPre) specs->Norm("decoder.final_norm", c, c.hidden_size);
 }
 
 void AddOutput(const ModelConfig& c, Specs* specs) {
@@ -91,6 +122,10 @@ void AddOutput(const ModelConfig& c, Specs* specs) {
   }
   if (c.task == Task::kTokens || c.task == Task::kSequence) {
     specs->Linear("head", c.num_labels, c.hidden_size);
+  }
+  if (c.task == Task::kGenerate) {
+    if (!c.tied_head) specs->Table("head", c.vocab_size, c.hidden_size);
+    specs->Vector("logits_bias", c.vocab_size, /*required=*/false);
   }
   if (c.task != Task::kEmbedding) return;
   int64_t width = c.hidden_size;
@@ -216,11 +251,12 @@ std::vector<TensorSpec> ExpectedTensors(const ModelConfig& config) {
   Specs specs;
   AddInput(config, &specs);
   for (int64_t i = 0; i < config.num_layers; ++i) {
-    AddLayer(config, "layers." + std::to_string(i) + ".", &specs);
+    AddLayer(config, "layers." + std::to_string(i) + ".", /*cross=*/false, &specs);
   }
   if (config.score_bias == ScoreBias::kRelative) {
     specs.Plain("relative.weight", config.relative_buckets, config.num_heads);
   }
+  if (IsEncoderDecoder(config)) AddDecoderSide(config, &specs);
   AddOutput(config, &specs);
   return specs.Take();
 }

@@ -27,11 +27,13 @@ namespace attend {
 
 // Everything that decides memory.
 struct DecodeOptions {
-  int32_t num_threads = 1;          // as in SessionOptions
-  int32_t max_rows = 16;            // rows alive at a time: sequences x beams
-  int32_t max_length = 512;         // tokens of a row, those it started with included
-  int32_t max_sources = 16;         // encoder-decoder: sequences alive at a time
-  int32_t max_source_tokens = 512;  // encoder-decoder: tokens of the longest source
+  int32_t num_threads = 1;  // as in SessionOptions
+  int32_t max_rows = 16;    // rows alive at a time: sequences x beams
+  // Tokens of a row, those it started with included. 0: 512, or what the model takes if that is
+  // less.
+  int32_t max_length = 0;
+  int32_t max_sources = 0;        // encoder-decoder: sequences alive at a time; 0: as many as rows
+  int32_t max_source_tokens = 0;  // encoder-decoder: of the longest source; 0: as for max_length
   Precision precision = Precision::kFile;
   Executor* executor = nullptr;
   ThreadBackend backend = ThreadBackend::kDefault;
@@ -45,6 +47,14 @@ struct DecodeStart {
   std::span<const int32_t> source_offsets = {};  // end to end, [B+1]; else both empty
   std::span<const int32_t> ids = {};             // the first tokens of the rows, at least one each:
   std::span<const int32_t> offsets = {};         // the prompt, or the decoder's start token; [B+1]
+};
+
+// What a session has done since it was made.
+struct DecodeWork {
+  int64_t rows = 0;           // tokens that went through the decoder
+  int64_t cached_pairs = 0;   // query and key, in each layer: with the row's own tokens
+  int64_t source_pairs = 0;   // and with its source
+  int64_t copied_blocks = 0;  // of kKeyBlock keys, in each layer, for rows that fork
 };
 
 struct DecodeSessionData;
@@ -94,6 +104,7 @@ class DecodeSession {
   int64_t vocab_size() const;            // V
   const DecodeOptions& options() const;  // as they are run: 0 replaced
 
+  const DecodeWork& work() const;
   size_t memory_bytes() const;
   int num_threads() const;
   // A line per step of the encoder's and the decoder's plan.

@@ -15,19 +15,29 @@ Value Graph::NewValue(std::string_view name, int64_t width, Domain domain, bool 
   return Value{static_cast<int>(values_.size()) - 1};
 }
 
+int Graph::NextState(const StateInfo& info) {
+  const auto add = [&] {
+    states_.push_back(info);
+    return static_cast<int>(states_.size()) - 1;
+  };
+  if (info.memory != Memory::kBatch) return add();
+  if (batch_states_.size() < 2) {
+    batch_states_.push_back(add());
+    return batch_states_[next_batch_state_++ % 2];
+  }
+  const int index = batch_states_[next_batch_state_++ % 2];
+  StateInfo& state = states_[index];
+  state.query_columns = std::max(state.query_columns, info.query_columns);
+  state.key_columns = std::max(state.key_columns, info.key_columns);
+  state.value_columns = std::max(state.value_columns, info.value_columns);
+  return index;
+}
+
 int Graph::UseKernel(std::shared_ptr<const LinearKernel> kernel) {
   const auto found = std::find(kernels_.begin(), kernels_.end(), kernel);
   if (found != kernels_.end()) return static_cast<int>(found - kernels_.begin());
   kernels_.push_back(std::move(kernel));
   return static_cast<int>(kernels_.size()) - 1;
-}
-
-int Graph::NextState(const StateInfo& info) {
-  StateInfo& widest = widest_state_;
-  widest.query_columns = std::max(widest.query_columns, info.query_columns);
-  widest.key_columns = std::max(widest.key_columns, info.key_columns);
-  widest.value_columns = std::max(widest.value_columns, info.value_columns);
-  return num_states_++ % 2;
 }
 
 const float* Graph::SharedTable(const std::string& name, int64_t count,

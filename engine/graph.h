@@ -24,6 +24,7 @@ struct Node {
   Value writes;  // id -1: an AttentionState
   Domain domain = Domain::kTokens;
   bool reads_state = false;     // attention: other rows of the sequence, by its packed keys
+  int attends = -1;             // attention: the state that it reads
   bool reads_sequence = false;  // pooling: all rows of the sequence
 };
 
@@ -48,8 +49,8 @@ class Graph {
   void Add(Node node) { nodes_.push_back(std::move(node)); }
   // The index by which a step finds its runner.
   int UseKernel(std::shared_ptr<const LinearKernel> kernel);
-  // Queries, keys and values of the next attention; two alternate, so that a thread may fill one
-  // while another still reads the last.
+  // The state of the next attention. In a cache and of a source each has its own; of the batch two
+  // alternate, so that a thread may fill one while another still reads the last.
   int NextState(const StateInfo& info);
 
   // A table of `count` floats that steps share by its name, filled when it is first asked for. It
@@ -64,8 +65,7 @@ class Graph {
   std::vector<Node>& nodes() { return nodes_; }
   std::vector<ValueInfo>& values() { return values_; }
   const std::vector<std::shared_ptr<const LinearKernel>>& kernels() const { return kernels_; }
-  int64_t num_states() const { return num_states_; }
-  const StateInfo& widest_state() const { return widest_state_; }
+  const std::vector<StateInfo>& states() const { return states_; }
   std::map<std::string, std::vector<float>>& tables() { return tables_; }
 
  private:
@@ -75,8 +75,9 @@ class Graph {
   std::vector<Node> nodes_;
   std::vector<ValueInfo> values_;
   std::vector<std::shared_ptr<const LinearKernel>> kernels_;
-  int num_states_ = 0;
-  StateInfo widest_state_;
+  std::vector<StateInfo> states_;
+  std::vector<int> batch_states_;  // at most 2
+  int next_batch_state_ = 0;
   std::map<std::string, std::vector<float>> tables_;
 };
 

@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "kernels/aligned.h"
-#include "kernels/attention.h"
 
 namespace attend {
 namespace {
@@ -153,7 +152,8 @@ void PlaceColumnBarriers(const std::vector<Node>& nodes, Plan& plan) {
   plan.column_barrier.assign(nodes.size(), false);
   std::vector<bool> open(plan.values.size(), false);
   for (const Segment& segment : plan.segments) {
-    if (segment.domain != Domain::kTokens) continue;
+    // Everybody has waited already.
+    if (segment.reads_sequence) std::fill(open.begin(), open.end(), false);
     for (const int i : segment.steps) {
       for (const Value read : nodes[i].reads) {
         if (open[read.id]) plan.column_barrier[i] = true;
@@ -173,11 +173,15 @@ PlanCosts SumCosts(const Plan& plan) {
     if (segment.reads_state) ++costs.attentions;
     for (const int i : segment.steps) {
       const StepCost cost = plan.steps[i]->cost();
-      if (segment.domain != Domain::kTokens) continue;
+      costs.column_barriers += plan.column_barrier[i] ? 1 : 0;
+      if (segment.domain == Domain::kSequences) {
+        costs.sequence_flops += cost.flops_per_row;
+        costs.sequence_weight_bytes += cost.weight_bytes;
+        continue;
+      }
       costs.flops_per_row += cost.flops_per_row;
       costs.flops_per_pair += cost.flops_per_pair;
       costs.weight_bytes += cost.weight_bytes;
-      costs.column_barriers += plan.column_barrier[i] ? 1 : 0;
       if (cost.weight_bytes == 0) costs.row_values += 1;
     }
   }
@@ -193,7 +197,7 @@ Result<Plan> CompilePlan(Graph graph, int64_t max_tokens, int64_t max_sequences)
   plan.hidden = graph.hidden;
   plan.pooled = graph.pooled;
   plan.logits = graph.logits;
-  plan.num_states = std::min<int64_t>(graph.num_states(), 2);
+  plan.states = graph.states();
   std::vector<Node> nodes = std::move(graph.nodes());
   CutSegments(nodes, plan);
   const std::vector<Life> lives = FindLives(nodes, plan);
@@ -212,13 +216,11 @@ Result<Plan> CompilePlan(Graph graph, int64_t max_tokens, int64_t max_sequences)
       }
     }
   }
-  if (plan.num_states > 0) {
-    const StateInfo& state = graph.widest_state();
-    plan.query_floats = max_tokens * state.query_columns;
-    // Every sequence begins a block of keys of its own.
-    const int64_t rows = (max_tokens + max_sequences * (kKeyBlock - 1)) / kKeyBlock * kKeyBlock;
-    plan.key_floats = rows * state.key_columns;
-    plan.value_floats = rows * state.value_columns;
+  for (const Node& node : nodes) {
+    if (node.attends < 0) continue;
+    const StateInfo& state = plan.states[node.attends];
+    ++plan.attentions[static_cast<int>(state.memory)];
+    plan.query_floats = std::max(plan.query_floats, max_tokens * state.query_columns);
   }
   plan.tables = std::move(graph.tables());
   for (Node& node : nodes) plan.steps.push_back(std::move(node.step));

@@ -44,12 +44,11 @@ struct Plan {
   int64_t own_column_tile_columns = 0;     // by columns, a thread's: times its tile rows
   int64_t shared_column_tile_columns = 0;  // by columns, everybody's
   int64_t arena_floats = 0;                // values
-  int64_t query_floats = 0;                // Q of one state
-  int64_t key_floats = 0;                  // K of one state
-  int64_t value_floats = 0;                // V of one state
-  int64_t num_states = 0;                  // 0 to 2
-  int64_t panel_columns = 0;               // the widest panel
-  int64_t copy_columns = 0;                // the widest input of a GEMM that is read from the arena
+  int64_t query_floats = 0;                // Q, of one state after the other
+  std::vector<StateInfo> states;
+  int64_t attentions[kMemories] = {};  // how many read each memory
+  int64_t panel_columns = 0;           // the widest panel
+  int64_t copy_columns = 0;            // the widest input of a GEMM that is read from the arena
   PlanCosts costs;
 
   size_t table_bytes() const;

@@ -1,12 +1,11 @@
-// Create compiles and takes memory; Run checks the batch, shares its rows, and lets every thread
-// walk the plan over its share.
+// Create compiles and takes memory; Run checks the batch and lets the threads walk the plan over
+// it.
 #include "engine/session.h"
 
 #include <algorithm>
 #include <string>
 
 #include "engine/models/models.h"
-#include "kernels/attention.h"
 #include "kernels/isa.h"
 
 namespace attend {
@@ -30,14 +29,6 @@ Status CheckOptions(const SessionOptions& options) {
   return in_range(static_cast<int64_t>(options.share), 0, 3, "share");
 }
 
-Status CheckPrecision(Precision asked, const ModelInfo& info) {
-  const Precision precision = asked == Precision::kFile ? info.precision : asked;
-  if (precision == Precision::kF32) return Status();
-  return Status(ErrorCode::kUnsupported,
-                std::string("precision ") + Name(precision) + " is not run by this build",
-                "SessionOptions", "use Precision::kF32");
-}
-
 // How many edges a run may bring, if the model takes any.
 int32_t MaxEdges(const SessionOptions& options, const ModelConfig& config) {
   if (!config.edges) return 0;
@@ -47,111 +38,60 @@ int32_t MaxEdges(const SessionOptions& options, const ModelConfig& config) {
   return static_cast<int32_t>(std::min(tokens * tokens, usual));
 }
 
-bool Allocate(size_t floats, AlignedFloats* buffer, size_t* total) {
-  *total += floats * sizeof(float);
-  *buffer = AlignedFloats(floats);
-  return floats == 0 || buffer->data() != nullptr;
-}
-
-// One thread's walk over the plan.
-class Walk {
- public:
-  Walk(SessionData& data, int part)
-      : data_(data), plan_(data.plan), mine_(data.shares[part]), part_(part) {
-    const ThreadMemory& memory = data.thread_memory[part];
-    context_.batch = &data.batch;
-    context_.values = plan_.values.data();
-    context_.arena = data.arena.data();
-    context_.states = data.states;
-    context_.runners = memory.runner_table.data();
-    context_.own_tile = memory.tile.data();
-    context_.panel = memory.panel.data();
-    context_.copy = memory.copy.data();
-    context_.scratch = memory.scratch.data();
-  }
-
-  void Run() {
-    for (size_t s = 0; s < plan_.segments.size(); ++s) {
-      const Segment& segment = plan_.segments[s];
-      if (MustWait(segment)) data_.barrier.Wait();
-      context_.segment = static_cast<int>(s);
-      if (segment.domain == Domain::kSequences) {
-        RunRows(segment, mine_.sequence_begin, mine_.sequence_end, false);
-      } else {
-        RunRows(segment, mine_.row_begin, mine_.row_end, data_.share == Share::kColumns);
-      }
-    }
-  }
-
- private:
-  bool MustWait(const Segment& segment) const {
-    switch (data_.share) {
-      case Share::kRows:
-        return segment.reads_state || segment.reads_sequence;
-      case Share::kColumns:
-        return segment.reads_sequence;
-      default:
-        return false;
-    }
-  }
-
-  void RunRows(const Segment& segment, int64_t begin, int64_t end, bool by_columns) {
-    context_.by_columns = by_columns;
-    context_.part = by_columns ? part_ : 0;
-    context_.parts = by_columns ? data_.parts : 1;
-    context_.tile_rows = by_columns ? data_.column_tile_rows : kTileRows;
-    context_.shared_tile = by_columns ? data_.shared_tile.data() : context_.own_tile;
-    for (int64_t row = begin; row < end; row += context_.tile_rows) {
-      // Others may still read what the last tile left in the shared one.
-      if (by_columns && row > begin) data_.barrier.Wait();
-      context_.row_begin = row;
-      context_.rows = std::min(context_.tile_rows, end - row);
-      for (const int i : segment.steps) {
-        if (by_columns && plan_.column_barrier[i]) data_.barrier.Wait();
-        plan_.steps[i]->Run(context_);
-      }
-    }
-  }
-
-  SessionData& data_;
-  const Plan& plan_;
-  const ThreadShare& mine_;
-  int part_;
-  StepContext context_;
-};
-
-void RunPart(void* argument, int part) { Walk(*static_cast<SessionData*>(argument), part).Run(); }
-
-Output MakeOutput(const SessionData& data) {
-  const auto view = [&](Value value) {
-    if (value.id < 0) return std::span<const float>();
-    const ValueInfo& info = data.plan.values[value.id];
-    const int64_t rows = info.domain == Domain::kTokens ? data.batch.tokens : data.batch.sequences;
-    return std::span<const float>(data.arena.data() + info.arena,
-                                  static_cast<size_t>(rows * info.width));
-  };
+Output MakeOutput(const SessionData& data, Share share) {
+  const PlanRunner& runner = data.runner;
   Output output;
-  output.hidden = view(data.plan.hidden);
-  output.pooled = view(data.plan.pooled);
-  output.logits = view(data.plan.logits);
-  output.share = data.share;
+  output.hidden = runner.View(runner.plan().hidden, data.batch);
+  output.pooled = runner.View(runner.plan().pooled, data.batch);
+  output.logits = runner.View(runner.plan().logits, data.batch);
+  output.share = share;
+  if (data.decoder == nullptr) return output;
+  const SessionDecoder& decoder = *data.decoder;
+  output.encoder_hidden = output.hidden;
+  output.hidden = decoder.runner.View(decoder.runner.plan().hidden, decoder.batch);
+  output.logits = decoder.runner.View(decoder.runner.plan().logits, decoder.batch);
   return output;
 }
 
 Result<Output> RunBatch(SessionData& data) {
-  const std::span<const int32_t> offsets(data.batch.offsets,
-                                         static_cast<size_t>(data.batch.sequences) + 1);
-  data.parts = std::min(data.threads->Available(), static_cast<int>(data.thread_memory.size()));
-  data.share = data.options.share != Share::kAuto
-                   ? data.options.share
-                   : ChooseShare(data.plan.costs, data.rates, offsets, data.parts);
-  CutShares(data.share, offsets, data.parts, data.shares);
-  data.barrier.Reset(data.parts);
-  data.threads->Run(data.parts, &RunPart, &data);
-  return MakeOutput(data);
+  Share share = data.runner.Run(data.batch, &data.workers);
+  if (data.decoder != nullptr) {
+    share = data.decoder->runner.Run(data.decoder->batch, &data.workers);
+  }
+  return MakeOutput(data, share);
 }
 
-Result<std::unique_ptr<SessionData>> Compile(const Model& model, SessionOptions options) {
+// Compiles a graph that `build` writes, and takes the plan's memory.
+template <typename Build>
+Status MakeRunner(const ModelConfig& config, const PlanLimits& limits, const Build& build,
+                  SessionData* data, PlanRunner* runner, MemoryTally* tally) {
+  Graph graph(config, data->model->weights.get(), limits.tokens);
+  ATTEND_RETURN_IF_ERROR(build(graph));
+  Result<Plan> plan = CompilePlan(std::move(graph), limits.tokens, limits.sequences);
+  if (!plan.ok()) return plan.status();
+  return runner->Create(std::move(*plan), limits, data->options.num_threads, tally);
+}
+
+Status MakeEncoderDecoder(const PlanLimits& limits, SessionData* data, MemoryTally* tally) {
+  const ModelConfig encoder = EncoderSide(data->model->config);
+  const ModelConfig decoder = DecoderSide(data->model->config);
+  data->decoder = std::make_unique<SessionDecoder>();
+  SessionDecoder& part = *data->decoder;
+  ATTEND_RETURN_IF_ERROR(MakeRunner(
+      encoder, limits, [&](Graph& graph) { return BuildSource(graph, decoder); }, data,
+      &data->runner, tally));
+  ATTEND_RETURN_IF_ERROR(MakeRunner(
+      decoder, limits, [](Graph& graph) { return BuildDecoder(graph, {.has_source = true}); }, data,
+      &part.runner, tally));
+  TakeStates(data->runner.StatesIn(Memory::kSource), data->runner.key_rows(), &part.source, tally);
+  data->runner.Attach(Memory::kSource, part.source);
+  part.runner.Attach(Memory::kSource, part.source);
+  part.arrays.Size(limits.tokens, limits.sequences, tally);
+  return Status();
+}
+
+// Compiles the plan and takes all memory that it and the options call for.
+Result<std::unique_ptr<SessionData>> MakeSession(const Model& model, SessionOptions options) {
   ATTEND_RETURN_IF_ERROR(CheckOptions(options));
   ATTEND_RETURN_IF_ERROR(CheckPrecision(options.precision, model.info()));
   if (options.num_threads == 0) options.num_threads = AdviseThreads().num_threads;
@@ -159,93 +99,48 @@ Result<std::unique_ptr<SessionData>> Compile(const Model& model, SessionOptions 
   data->model = model.shared();
   data->options = options;
   data->options.max_edges = MaxEdges(options, data->model->config);
-  data->rates = RatesOf(BoundIsa());
-  Graph graph(data->model->config, data->model->weights.get(), options.max_tokens);
-  ATTEND_RETURN_IF_ERROR(BuildGraph(graph));
-  Result<Plan> plan = CompilePlan(std::move(graph), options.max_tokens, options.max_sequences);
-  if (!plan.ok()) return plan.status();
-  data->plan = std::move(*plan);
-  return data;
-}
-
-// The memory of one thread, and its size.
-bool AllocateThread(const SessionData& data, int64_t scratch_floats, ThreadMemory* memory,
-                    size_t* total) {
-  const Plan& plan = data.plan;
-  const int64_t tile_rows = std::max(kTileRows, data.column_tile_rows);
-  const int64_t tile = std::max(plan.row_tile_columns * kTileRows,
-                                plan.own_column_tile_columns * data.column_tile_rows);
-  return Allocate(static_cast<size_t>(tile), &memory->tile, total) &&
-         Allocate(static_cast<size_t>(plan.panel_columns * tile_rows), &memory->panel, total) &&
-         Allocate(static_cast<size_t>(plan.copy_columns * tile_rows), &memory->copy, total) &&
-         Allocate(static_cast<size_t>(scratch_floats), &memory->scratch, total);
-}
-
-// Takes all memory that the plan and the options call for.
-Status AllocateSession(SessionData* data) {
-  const Plan& plan = data->plan;
-  const SessionOptions& options = data->options;
-  data->column_tile_rows =
-      std::min(kColumnTileRows, RoundUp<int64_t>(options.max_tokens, kTileRows));
-  size_t total = sizeof(SessionData) + plan.table_bytes();
-  bool ok =
-      Allocate(static_cast<size_t>(plan.arena_floats), &data->arena, &total) &&
-      Allocate(static_cast<size_t>(plan.query_floats), &data->queries, &total) &&
-      Allocate(static_cast<size_t>(plan.key_floats * plan.num_states), &data->keys, &total) &&
-      Allocate(static_cast<size_t>(plan.value_floats * plan.num_states), &data->values, &total);
-  if (options.num_threads > 1 || options.share == Share::kColumns) {
-    ok = ok &&
-         Allocate(static_cast<size_t>(plan.shared_column_tile_columns * data->column_tile_rows),
-                  &data->shared_tile, &total);
-  }
-  for (int64_t i = 0; i < plan.num_states; ++i) {
-    data->states[i] = {data->queries.data(), data->keys.data() + i * plan.key_floats,
-                       data->values.data() + i * plan.value_floats};
-  }
-  const int64_t max_keys = LongestSequence(data->model->config, options.max_tokens);
-  data->thread_memory = std::vector<ThreadMemory>(static_cast<size_t>(options.num_threads));
-  for (ThreadMemory& memory : data->thread_memory) {
-    ok = ok && AllocateThread(*data, AttentionScratchFloats(max_keys), &memory, &total);
-    for (const std::shared_ptr<const LinearKernel>& kernel : plan.kernels) {
-      Result<std::unique_ptr<LinearRunner>> runner = LinearRunner::Create(kernel);
-      if (!runner.ok()) return runner.status();
-      total += (*runner)->bytes();
-      memory.runner_table.push_back(runner->get());
-      memory.runners.push_back(std::move(*runner));
-    }
-  }
-  if (!ok) {
+  const PlanLimits limits = {.tokens = options.max_tokens,
+                             .sequences = options.max_sequences,
+                             .keys = LongestSequence(data->model->config, options.max_tokens)};
+  MemoryTally tally{.bytes = sizeof(SessionData)};
+  const ModelConfig& config = data->model->config;
+  ATTEND_RETURN_IF_ERROR(IsEncoderDecoder(config) ? MakeEncoderDecoder(limits, data.get(), &tally)
+                                                  : MakeRunner(config, limits, &BuildGraph,
+                                                               data.get(), &data->runner, &tally));
+  const PlanRunner* const runners[] = {&data->runner,
+                                       data->decoder ? &data->decoder->runner : nullptr};
+  data->workers.Allocate(options.num_threads, options.share,
+                         std::span(runners).first(data->decoder ? 2 : 1), &tally);
+  if (!tally.ok) {
     return Status(ErrorCode::kCapacity,
-                  "no memory for a session of " + std::to_string(total) + " bytes",
+                  "no memory for a session of " + std::to_string(tally.bytes) + " bytes",
                   "SessionOptions", "lower max_tokens or max_sequences");
   }
-  data->positions.resize(static_cast<size_t>(options.max_tokens));
-  data->sequence_of.resize(static_cast<size_t>(options.max_tokens));
-  data->key_rows.resize(static_cast<size_t>(options.max_sequences));
-  data->shares.resize(static_cast<size_t>(options.num_threads));
-  total += data->positions.size() * 8 + data->key_rows.size() * 8 +
-           data->shares.size() * sizeof(ThreadShare);
+  data->arrays.Size(options.max_tokens, options.max_sequences, &tally);
   if (data->model->config.edges) {
-    data->edge_offsets.resize(static_cast<size_t>(options.max_tokens) + 1);
-    data->edge_keys.resize(static_cast<size_t>(options.max_edges));
-    total += (data->edge_offsets.size() + data->edge_keys.size()) * sizeof(int32_t);
+    tally.Size(options.max_tokens + 1, &data->edge_offsets);
+    tally.Size(data->options.max_edges, &data->edge_keys);
   }
-  data->memory_bytes = total;
-  return Status();
+  data->memory_bytes = tally.bytes;
+  return data;
 }
 
 }  // namespace
 
+Status CheckPrecision(Precision asked, const ModelInfo& info) {
+  const Precision precision = asked == Precision::kFile ? info.precision : asked;
+  if (precision == Precision::kF32) return Status();
+  return Status(ErrorCode::kUnsupported,
+                std::string("precision ") + Name(precision) + " is not run by this build",
+                "SessionOptions", "use Precision::kF32");
+}
+
 Result<Session> Session::Create(const Model& model, const SessionOptions& options) {
   try {
     const OneOpenMpThread guard;  // primitives are made as they will run
-    Result<std::unique_ptr<SessionData>> data = Compile(model, options);
+    Result<std::unique_ptr<SessionData>> data = MakeSession(model, options);
     if (!data.ok()) return data.status();
-    ATTEND_RETURN_IF_ERROR(AllocateSession(data->get()));
-    Result<std::unique_ptr<Threads>> threads =
-        Threads::Create(options.backend, (*data)->options.num_threads, options.executor);
-    if (!threads.ok()) return threads.status();
-    (*data)->threads = std::move(*threads);
+    ATTEND_RETURN_IF_ERROR((*data)->workers.Start(options.backend, options.executor));
     return Session(std::move(*data));
   } catch (const std::bad_alloc&) {
     return Status(ErrorCode::kCapacity, "no memory for the session", "Session::Create");
@@ -275,12 +170,14 @@ Result<Output> Session::Run(const VectorBatch& batch) {
 
 size_t Session::memory_bytes() const { return data_->memory_bytes; }
 size_t Session::weight_bytes() const { return data_->model->weights->packed_bytes(); }
-int Session::num_threads() const { return static_cast<int>(data_->thread_memory.size()); }
+int Session::num_threads() const { return data_->workers.count(); }
 
 std::string Session::Describe() const {
   return std::string("ISA ") + IsaName(BoundIsa()) + ", " + std::to_string(num_threads()) +
-         " threads by " + data_->threads->name() + ", " + std::to_string(memory_bytes()) +
-         " bytes, weights " + std::to_string(weight_bytes()) + " bytes\n" + data_->plan.Describe();
+         " threads by " + data_->workers.threads->name() + ", " + std::to_string(memory_bytes()) +
+         " bytes, weights " + std::to_string(weight_bytes()) + " bytes\n" +
+         data_->runner.plan().Describe() +
+         (data_->decoder == nullptr ? "" : "decoder\n" + data_->decoder->runner.plan().Describe());
 }
 
 }  // namespace attend

@@ -7,44 +7,44 @@
 
 #include "attend/attend.h"
 #include "engine/model.h"
-#include "engine/parallel.h"
-#include "engine/plan.h"
-#include "kernels/aligned.h"
+#include "engine/runner.h"
 
 namespace attend {
 
-// What one thread has for itself.
-struct ThreadMemory {
-  AlignedFloats tile, panel, copy, scratch;
-  std::vector<std::unique_ptr<LinearRunner>> runners;  // by kernel index
-  std::vector<LinearRunner*> runner_table;
+// What of a BatchView is filled in for the caller's sequences.
+struct BatchArrays {
+  void Size(int64_t tokens, int64_t sequences, MemoryTally* tally);
+  // Sets `view` to the sequences that `offsets` cut, whole, with keys of their own.
+  void Fill(std::span<const int32_t> offsets, BatchView* view);
+
+  std::vector<int32_t> positions, sequence_of;
+  std::vector<SequenceKeys> keys;
+};
+
+// The decoder of an encoder-decoder, all of whose tokens are given.
+struct SessionDecoder {
+  PlanRunner runner;
+  std::vector<KeyMemory> source;  // keys and values of the encoder's output, by layer
+  BatchArrays arrays;
+  BatchView batch;
 };
 
 struct SessionData {
   std::shared_ptr<ModelData> model;
   SessionOptions options;
-  Plan plan;
-  std::unique_ptr<Threads> threads;
-  Barrier barrier;
-  MachineRates rates;
-
-  AlignedFloats arena;
-  AlignedFloats queries, keys, values;  // keys and values: of both states
-  AlignedFloats shared_tile;
-  AttentionState states[2];
-  std::vector<ThreadMemory> thread_memory;
-  int64_t column_tile_rows = kColumnTileRows;
+  Workers workers;
+  PlanRunner runner;
+  std::unique_ptr<SessionDecoder> decoder;
   size_t memory_bytes = 0;
 
   // Of the batch that runs, sized at Create.
-  std::vector<int32_t> positions, sequence_of;
-  std::vector<int64_t> key_rows;
+  BatchArrays arrays;
   std::vector<int32_t> edge_offsets, edge_keys;  // of models with edges
-  std::vector<ThreadShare> shares;
   BatchView batch;
-  Share share = Share::kAuto;
-  int parts = 1;
 };
+
+// Errors: kUnsupported (a precision that this build does not run).
+Status CheckPrecision(Precision asked, const ModelInfo& info);
 
 // Fills `data->batch` from a batch that is right, or says what is wrong with it.
 Status CheckBatch(const TokenBatch& batch, SessionData* data);

@@ -38,24 +38,30 @@ int64_t SequenceAt(std::span<const int32_t> offsets, int64_t row) {
 }
 
 // Pairs of query and key of the sequences that begin in rows [begin, end).
-double Pairs(std::span<const int32_t> offsets, int64_t begin, int64_t end) {
+double Pairs(std::span<const int32_t> offsets, std::span<const int64_t> keys, int64_t begin,
+             int64_t end) {
   double pairs = 0;
   for (int64_t b = SequenceAt(offsets, begin); offsets[b] < end; ++b) {
     const double length = offsets[b + 1] - offsets[b];
-    pairs += length * length;
+    pairs += length * (keys.empty() ? length : static_cast<double>(keys[b]));
   }
   return pairs;
 }
 
+// What a row costs: of a token, or of a sequence behind pooling.
+struct RowCost {
+  double flops, weight_bytes;
+};
+
 // Seconds of `rows` rows in tiles: the arithmetic, or the reading of the weights for every tile.
-double TileSeconds(const PlanCosts& costs, const MachineRates& rates, int64_t rows,
-                   int64_t tile_rows, int parts) {
+double TileSeconds(const RowCost& cost, const MachineRates& rates, int64_t rows, int64_t tile_rows,
+                   int parts) {
   double seconds = 0;
   for (int64_t left = rows; left > 0; left -= tile_rows) {
     const int64_t tile = std::min(left, tile_rows);
     const double arithmetic =
-        static_cast<double>(PaddedRows(tile)) * costs.flops_per_row / parts / rates.gemm_flops;
-    const double reading = costs.weight_bytes / parts / rates.weight_bytes;
+        static_cast<double>(PaddedRows(tile)) * cost.flops / parts / rates.gemm_flops;
+    const double reading = cost.weight_bytes / parts / rates.weight_bytes;
     // They overlap, but not wholly.
     seconds += std::max(arithmetic, reading) + 0.2 * std::min(arithmetic, reading);
   }
@@ -97,13 +103,16 @@ void CutShares(Share share, std::span<const int32_t> offsets, int parts,
 }
 
 double PredictSeconds(Share share, const PlanCosts& costs, const MachineRates& rates,
-                      std::span<const int32_t> offsets, int parts) {
-  const int64_t tokens = offsets.back();
-  const double pairs = Pairs(offsets, 0, tokens);
+                      std::span<const int32_t> offsets, int parts, std::span<const int64_t> keys) {
+  const int64_t tokens = offsets.back(), sequences = static_cast<int64_t>(offsets.size()) - 1;
+  const RowCost row = {costs.flops_per_row, costs.weight_bytes};
+  const RowCost sequence = {costs.sequence_flops, costs.sequence_weight_bytes};
+  const double pairs = Pairs(offsets, keys, 0, tokens);
   const double per_pair = costs.flops_per_pair / rates.attention_flops;
   if (share == Share::kColumns) {
     const double repeated = costs.row_values * rates.step_seconds * static_cast<double>(tokens);
-    return TileSeconds(costs, rates, tokens, kColumnTileRows, parts) + repeated +
+    return TileSeconds(row, rates, tokens, kColumnTileRows, parts) +
+           TileSeconds(sequence, rates, sequences, kColumnTileRows, parts) + repeated +
            pairs * per_pair / parts +
            static_cast<double>(costs.column_barriers) * rates.barrier_seconds * (parts > 1);
   }
@@ -112,15 +121,17 @@ double PredictSeconds(Share share, const PlanCosts& costs, const MachineRates& r
   int64_t begin = 0;
   for (int part = 0; part < parts; ++part) {
     const int64_t end = EndOfPart(share, offsets, part, parts, begin);
-    const double own_pairs = share == Share::kSequences ? Pairs(offsets, begin, end)
+    const double own_pairs = share == Share::kSequences ? Pairs(offsets, keys, begin, end)
                                                         : pairs * static_cast<double>(end - begin) /
                                                               static_cast<double>(tokens);
     const double rows = static_cast<double>(end - begin);
     longest =
-        std::max(longest, TileSeconds(costs, rates, end - begin, kTileRows, 1) +
+        std::max(longest, TileSeconds(row, rates, end - begin, kTileRows, 1) +
                               own_pairs * per_pair + rows * costs.row_values * rates.step_seconds);
     begin = end;
   }
+  // The thread with the most sequences has at least its part of them.
+  longest += TileSeconds(sequence, rates, (sequences + parts - 1) / parts, kTileRows, 1);
   if (share == Share::kRows && parts > 1) {
     longest += static_cast<double>(costs.attentions) * rates.barrier_seconds;
   }
@@ -128,12 +139,12 @@ double PredictSeconds(Share share, const PlanCosts& costs, const MachineRates& r
 }
 
 Share ChooseShare(const PlanCosts& costs, const MachineRates& rates,
-                  std::span<const int32_t> offsets, int parts) {
+                  std::span<const int32_t> offsets, int parts, std::span<const int64_t> keys) {
   if (parts == 1) return Share::kSequences;
   Share best = Share::kSequences;
-  double least = PredictSeconds(best, costs, rates, offsets, parts);
+  double least = PredictSeconds(best, costs, rates, offsets, parts, keys);
   for (const Share share : {Share::kRows, Share::kColumns}) {
-    const double seconds = PredictSeconds(share, costs, rates, offsets, parts);
+    const double seconds = PredictSeconds(share, costs, rates, offsets, parts, keys);
     if (seconds < (1 - kShareTie) * least) {
       least = seconds;
       best = share;

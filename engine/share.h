@@ -16,7 +16,10 @@ struct PlanCosts {
   double flops_per_pair = 0;  // attention, per query and key
   double weight_bytes = 0;    // packed
   double row_values = 0;      // steps that every thread repeats under the share by columns
-  int64_t attentions = 0;     // barriers under the share by rows
+  // Of what stands behind pooling, for every sequence.
+  double sequence_flops = 0;
+  double sequence_weight_bytes = 0;
+  int64_t attentions = 0;  // barriers under the share by rows
   int64_t column_barriers = 0;
 };
 
@@ -39,13 +42,15 @@ struct ThreadShare {
 // Cuts the batch for `parts` threads, part by part, in order. `offsets` [B+1].
 // kSequences: whole sequences, at the boundaries nearest to equal work.
 // kRows: equal rows; a cut inside a sequence falls on a block of keys, counted from its start.
-// kColumns: every thread gets all rows; the sequences (for pooling) are dealt as for kRows.
+// kColumns: every thread gets all rows; the sequences are dealt as for kRows.
 void CutShares(Share share, std::span<const int32_t> offsets, int parts,
                std::span<ThreadShare> shares);
 
-// The time that the batch would take on `parts` threads under `share`, in seconds.
+// The time that the batch would take on `parts` threads under `share`, in seconds. `keys` [B]: how
+// many a query of each sequence sees; empty: those of its sequence.
 double PredictSeconds(Share share, const PlanCosts& costs, const MachineRates& rates,
-                      std::span<const int32_t> offsets, int parts);
+                      std::span<const int32_t> offsets, int parts,
+                      std::span<const int64_t> keys = {});
 
 // A prediction is rough: one that is better by less than this part of the time is a tie.
 inline constexpr double kShareTie = 0.05;
@@ -53,7 +58,7 @@ inline constexpr double kShareTie = 0.05;
 // The share with the least predicted time; ties go to the one with fewer barriers: by sequences,
 // then by rows, then by columns. One thread always takes whole sequences.
 Share ChooseShare(const PlanCosts& costs, const MachineRates& rates,
-                  std::span<const int32_t> offsets, int parts);
+                  std::span<const int32_t> offsets, int parts, std::span<const int64_t> keys = {});
 
 }  // namespace attend
 

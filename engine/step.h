@@ -11,15 +11,30 @@
 
 namespace attend {
 
+// Where the keys and values of an attention are.
+enum class Memory {
+  kBatch,   // those of the sequences of this run
+  kCache,   // a key/value cache, filled by this run and those before
+  kSource,  // another sequence each: an encoder's output, read by a decoder (cross-attention)
+};
+inline constexpr int kMemories = 3;
+
+// The keys of one sequence in one memory: those that were there, and those that this run adds.
+struct SequenceKeys {
+  int64_t first_row = 0;            // rows of packed keys before the sequence's own
+  const int32_t* blocks = nullptr;  // kCache: its block b is the blocks[b]-th of the memory
+  int64_t count = 0;
+};
+
 // A batch that has been checked, with what the steps need to find their way in it.
 struct BatchView {
-  const int32_t* ids = nullptr;          // [T], or null
-  const int32_t* type_ids = nullptr;     // [T], or null: all 0
-  const float* vectors = nullptr;        // [T, input_size], or null
-  const int32_t* offsets = nullptr;      // [B+1]
-  const int32_t* positions = nullptr;    // [T]: the row's place in its sequence
-  const int32_t* sequence_of = nullptr;  // [T]
-  const int64_t* key_rows = nullptr;     // [B]: first row of the sequence in packed keys and values
+  const int32_t* ids = nullptr;        // [T], or null
+  const int32_t* type_ids = nullptr;   // [T], or null: all 0
+  const float* vectors = nullptr;      // [T, input_size], or null
+  const int32_t* offsets = nullptr;    // [B+1]
+  const int32_t* positions = nullptr;  // [T]: the row's place in its sequence, cached rows counted
+  const int32_t* sequence_of = nullptr;      // [T]
+  const SequenceKeys* keys[kMemories] = {};  // [B] each; null: no step needs them
   // The graph of a model with edges, else null: row r sees the keys
   // edge_keys[edge_offsets[r] .. edge_offsets[r + 1]): positions in its own sequence, ascending,
   // each once.
@@ -52,16 +67,17 @@ struct ValueInfo {
   int64_t arena = 0;        // floats before it in the arena
 };
 
-// Packed keys, values and dense queries of all sequences: what attention reads.
+// Packed keys, values and dense queries of all sequences: what an attention reads. Each has a
+// state; of the batch's own there are two, which alternate.
 struct AttentionState {
   float* q = nullptr;  // [T, H * A]
   float* k = nullptr;  // kernels/attention.h
   float* v = nullptr;
 };
 
-// How wide they are: of a row, all heads.
 struct StateInfo {
-  int64_t query_columns = 0, key_columns = 0, value_columns = 0;
+  Memory memory = Memory::kBatch;
+  int64_t query_columns = 0, key_columns = 0, value_columns = 0;  // of a row, all heads
 };
 
 // Everything that a step needs to run on one tile of rows.

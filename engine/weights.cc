@@ -1,7 +1,6 @@
 #include "engine/weights.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace attend {
 namespace {
@@ -68,7 +67,8 @@ Result<Linear> WeightCache::GetLinear(const std::vector<RowBlock>& blocks, int64
   std::string key;
   int64_t n = 0;
   for (const RowBlock& block : blocks) {
-    key += block.tensor + "/" + std::to_string(block.row) + "/" + std::to_string(block.count) + ";";
+    key += block.tensor + "/" + std::to_string(block.row) + "/" + std::to_string(block.count) +
+           "/" + block.bias + "/" + std::to_string(block.scale) + ";";
     n += block.count;
   }
   const auto first = file_->FindTensor(blocks.front().tensor + ".weight");
@@ -83,7 +83,7 @@ Result<Linear> WeightCache::GetLinear(const std::vector<RowBlock>& blocks, int64
   std::vector<float> bias(static_cast<size_t>(n), 0.0f);
   int64_t at = 0;
   for (const RowBlock& block : blocks) {
-    const std::string name = block.tensor + ".bias";
+    const std::string name = block.bias.empty() ? block.tensor + ".bias" : block.bias;
     if (Has(name)) {
       ATTEND_RETURN_IF_ERROR(WidenRows(name, block.row, block.count, bias.data() + at));
     }
@@ -96,8 +96,12 @@ Result<Linear> WeightCache::GetLinear(const std::vector<RowBlock>& blocks, int64
       const int64_t from = std::max(begin, block_begin);
       const int64_t to = std::min(begin + columns, block_begin + block.count);
       if (from < to && status.ok()) {
-        status = WidenRows(block.tensor + ".weight", block.row + from - block_begin, to - from,
-                           out + (from - begin) * k);
+        float* const rows = out + (from - begin) * k;
+        status =
+            WidenRows(block.tensor + ".weight", block.row + from - block_begin, to - from, rows);
+        if (block.scale != 1) {
+          for (int64_t i = 0; i < (to - from) * k; ++i) rows[i] *= block.scale;
+        }
       }
       block_begin += block.count;
     }
@@ -108,6 +112,7 @@ Result<Linear> WeightCache::GetLinear(const std::vector<RowBlock>& blocks, int64
   packed = *made;
   // The originals will not be read again: memory is not to hold the weights twice.
   for (const RowBlock& block : blocks) {
+    if (block.shared) continue;
     bytes_->Release(file_->FindTensor(block.tensor + ".weight")->bytes);
   }
   return Linear{*kernel, packed};
@@ -146,30 +151,11 @@ EmbeddingTable WeightCache::GetTable(const std::string& name) const {
   return table;
 }
 
-std::shared_ptr<const std::vector<float>> WeightCache::GetSinusoid(int64_t rows, int64_t width) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const size_t needed = static_cast<size_t>(rows * width);
-  if (sinusoid_ != nullptr && sinusoid_->size() >= needed) return sinusoid_;
-  auto table = std::make_shared<std::vector<float>>(needed);
-  for (int64_t column = 0; column < width; ++column) {
-    const double pair = static_cast<double>(column / 2 * 2) / static_cast<double>(width);
-    const double divisor = std::pow(10000.0, pair);
-    for (int64_t row = 0; row < rows; ++row) {
-      const double angle = static_cast<double>(row) / divisor;
-      (*table)[static_cast<size_t>(row * width + column)] =
-          static_cast<float>(column % 2 == 0 ? std::sin(angle) : std::cos(angle));
-    }
-  }
-  sinusoid_ = std::move(table);
-  return sinusoid_;
-}
-
 size_t WeightCache::packed_bytes() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   size_t bytes = 0;
   for (const auto& [name, packed] : packed_) bytes += packed == nullptr ? 0 : packed->bytes();
   for (const auto& [name, vector] : vectors_) bytes += vector.size() * sizeof(float);
-  if (sinusoid_ != nullptr) bytes += sinusoid_->size() * sizeof(float);
   return bytes;
 }
 

@@ -30,6 +30,9 @@ struct RowBlock {
   std::string tensor;  // "layers.0.attention.q": .weight and .bias are added
   int64_t row = 0;
   int64_t count = 0;
+  std::string bias = {};  // the tensor of the bias, if it has another name
+  float scale = 1;        // the weights are multiplied with it, the bias is not
+  bool shared = false;    // the weight is read from the file as well: an embedding table
 };
 
 class WeightCache {
@@ -49,10 +52,6 @@ class WeightCache {
   // A table as the file holds it; data is null if the file has no such tensor.
   EmbeddingTable GetTable(const std::string& name) const;
 
-  // The sinusoidal positions [at least `rows`, width]: sin(pos / 10000^(2i/width)) at column 2i,
-  // the cosine of the same angle at 2i + 1. Computed in double. Vaswani et al. 2017, section 3.5.
-  std::shared_ptr<const std::vector<float>> GetSinusoid(int64_t rows, int64_t width);
-
   bool Has(const std::string& name) const { return file_->FindTensor(name).has_value(); }
   size_t packed_bytes() const;
 
@@ -66,7 +65,6 @@ class WeightCache {
   std::map<std::tuple<int64_t, int64_t, int64_t>, std::shared_ptr<const LinearKernel>> kernels_;
   std::map<std::string, std::shared_ptr<const PackedLinear>> packed_;
   std::map<std::string, std::vector<float>> vectors_;
-  std::shared_ptr<const std::vector<float>> sinusoid_;
 };
 
 }  // namespace attend

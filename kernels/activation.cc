@@ -100,7 +100,9 @@ void ActivateRelu(const ActivationArgs& args) { Activate<ReluOp>(args); }
 void ActivateSilu(const ActivationArgs& args) { Activate<SiluOp>(args); }
 void ActivateTanh(const ActivationArgs& args) { Activate<TanhOp>(args); }
 void GateGelu(const GatedArgs& args) { Gate<GeluOp>(args); }
+void GateGeluTanh(const GatedArgs& args) { Gate<GeluTanhOp>(args); }
 void GateSilu(const GatedArgs& args) { Gate<SiluOp>(args); }
+void GateRelu(const GatedArgs& args) { Gate<ReluOp>(args); }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
@@ -116,14 +118,18 @@ HWY_EXPORT(ActivateRelu);
 HWY_EXPORT(ActivateSilu);
 HWY_EXPORT(ActivateTanh);
 HWY_EXPORT(GateGelu);
+HWY_EXPORT(GateGeluTanh);
 HWY_EXPORT(GateSilu);
+HWY_EXPORT(GateRelu);
 ActivationFn BindGelu() { return ATTEND_BIND(ActivateGelu); }
 ActivationFn BindGeluTanh() { return ATTEND_BIND(ActivateGeluTanh); }
 ActivationFn BindRelu() { return ATTEND_BIND(ActivateRelu); }
 ActivationFn BindSilu() { return ATTEND_BIND(ActivateSilu); }
 ActivationFn BindTanh() { return ATTEND_BIND(ActivateTanh); }
 GatedFn BindGeglu() { return ATTEND_BIND(GateGelu); }
+GatedFn BindGegluTanh() { return ATTEND_BIND(GateGeluTanh); }
 GatedFn BindSwiglu() { return ATTEND_BIND(GateSilu); }
+GatedFn BindReglu() { return ATTEND_BIND(GateRelu); }
 
 }  // namespace attend
 #endif  // HWY_ONCE

@@ -35,7 +35,9 @@ struct GatedArgs {
 };
 using GatedFn = void (*)(const GatedArgs&);
 GatedFn BindGeglu();
+GatedFn BindGegluTanh();
 GatedFn BindSwiglu();
+GatedFn BindReglu();
 
 }  // namespace attend
 

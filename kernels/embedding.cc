@@ -56,16 +56,24 @@ struct LoadI8 {
   }
 };
 
-// out = (or +=) the `count` elements at `data`, widened.
+// How the elements of a row become numbers.
+struct Widening {
+  TableType type;
+  float scale;   // kI8
+  float factor;  // 1 changes no bit
+};
+
+// out = (or +=) the `count` elements at `data`, widened, times the factor.
 template <class Type, bool kAdd>
-HWY_INLINE void WidenRow(const void* data, size_t offset, float scale, float* out, size_t count) {
+HWY_INLINE void WidenRow(const void* data, size_t offset, const Widening& how, float* out,
+                         size_t count) {
   using T = typename Type::Element;
   const F32 d;
-  const VF factor = hn::Set(d, scale);
+  const VF scale = hn::Set(d, how.scale), factor = hn::Set(d, how.factor);
   const T* x = static_cast<const T*>(data) + offset;
   size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    VF y = Type::Load(d, x + i, factor);
+    VF y = hn::Mul(Type::Load(d, x + i, scale), factor);
     if constexpr (kAdd) y = hn::Add(hn::LoadU(d, out + i), y);
     hn::StoreU(y, d, out + i);
   }
@@ -73,24 +81,23 @@ HWY_INLINE void WidenRow(const void* data, size_t offset, float scale, float* ou
     const size_t n = count - i;
     T lanes[kLanes] = {};
     std::memcpy(lanes, x + i, n * sizeof(T));
-    VF y = Type::Load(d, lanes, factor);
+    VF y = hn::Mul(Type::Load(d, lanes, scale), factor);
     if constexpr (kAdd) y = hn::Add(LoadTail(d, out + i, n), y);
     StoreTail(y, d, out + i, n);
   }
 }
 
 template <bool kAdd>
-void WidenAny(TableType type, const void* data, size_t offset, float scale, float* out,
-              size_t count) {
-  switch (type) {
+void WidenAny(const void* data, size_t offset, const Widening& how, float* out, size_t count) {
+  switch (how.type) {
     case TableType::kF32:
-      return WidenRow<LoadF32, kAdd>(data, offset, scale, out, count);
+      return WidenRow<LoadF32, kAdd>(data, offset, how, out, count);
     case TableType::kF16:
-      return WidenRow<LoadF16, kAdd>(data, offset, scale, out, count);
+      return WidenRow<LoadF16, kAdd>(data, offset, how, out, count);
     case TableType::kBf16:
-      return WidenRow<LoadBf16, kAdd>(data, offset, scale, out, count);
+      return WidenRow<LoadBf16, kAdd>(data, offset, how, out, count);
     case TableType::kI8:
-      return WidenRow<LoadI8, kAdd>(data, offset, scale, out, count);
+      return WidenRow<LoadI8, kAdd>(data, offset, how, out, count);
   }
 }
 
@@ -103,11 +110,12 @@ void Embedding(const EmbeddingArgs& args) {
       const EmbeddingTable& table = args.tables[t];
       if (table.data == nullptr) continue;
       const size_t index = args.index[t] == nullptr ? 0 : static_cast<size_t>(args.index[t][row]);
-      const float scale = table.type == TableType::kI8 ? table.scale[index] : 1.0f;
+      const Widening how = {table.type, table.type == TableType::kI8 ? table.scale[index] : 1.0f,
+                            table.factor};
       if (written) {
-        WidenAny<true>(table.type, table.data, index * width, scale, out, width);
+        WidenAny<true>(table.data, index * width, how, out, width);
       } else {
-        WidenAny<false>(table.type, table.data, index * width, scale, out, width);
+        WidenAny<false>(table.data, index * width, how, out, width);
       }
       written = true;
     }
@@ -116,7 +124,8 @@ void Embedding(const EmbeddingArgs& args) {
 }
 
 void Widen(const WidenArgs& args) {
-  WidenAny<false>(args.type, args.data, 0, args.scale, args.out, static_cast<size_t>(args.count));
+  WidenAny<false>(args.data, 0, {args.type, args.scale, 1.0f}, args.out,
+                  static_cast<size_t>(args.count));
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -1,5 +1,5 @@
 // Rows gathered from tables of embeddings and summed. Widening to f32 is exact (kI8: the product
-// with its scale is rounded once), each sum is rounded once.
+// with its scale is rounded once), each product with a factor and each sum is rounded once.
 #ifndef ATTEND_KERNELS_EMBEDDING_H_
 #define ATTEND_KERNELS_EMBEDDING_H_
 
@@ -14,6 +14,7 @@ struct EmbeddingTable {
   const void* data = nullptr;    // null: this table adds nothing
   const float* scale = nullptr;  // [rows], kI8 only
   TableType type = TableType::kF32;
+  float factor = 1;  // times every element, as widened
 };
 
 struct EmbeddingArgs {

@@ -153,6 +153,13 @@ TEST(Activation, Gated) {
       BindSwiglu()(args);
       testing::ExpectNear(out.Values(), reference::Gated(reference::Silu, g, u).data, 1e-6, 6e-7,
                           "swiglu " + std::to_string(width));
+      BindGegluTanh()(args);
+      testing::ExpectNear(out.Values(), reference::Gated(reference::GeluTanh, g, u).data, 1e-6,
+                          2e-6, "geglu_tanh " + std::to_string(width));
+      BindReglu()(args);
+      testing::ExpectNear(out.Values(), reference::Gated(reference::Relu, g, u).data, 0, 6e-8,
+                          "reglu " + std::to_string(width));
+      BindSwiglu()(args);
       const std::vector<float> before = out.Values();
       GatedArgs in_place = args;
       in_place.out = gate.data();

@@ -135,6 +135,14 @@ TEST(Embedding, EqualsItsTwinForEveryTypeAndWidth) {
         testing::ExpectNear(out.Values(), want.data, 4e-7, 2e-7, "width " + std::to_string(width));
         out.CheckGuards();
 
+        args.tables[0].factor = 6.9282f;
+        BindEmbedding()(args);
+        reference::Matrix scaled = tokens.meaning;
+        for (double& value : scaled.data) value *= 6.9282f;
+        const reference::Matrix sum =
+            reference::Embedding({scaled, positions.meaning, types.meaning}, {ids, at, zero});
+        testing::ExpectNear(out.Values(), sum.data, 2e-6, 3e-7, "factor, " + std::to_string(width));
+
         args.tables[0].data = nullptr;
         args.tables[2].data = nullptr;
         BindEmbedding()(args);

@@ -175,7 +175,7 @@ PlanCosts MiniLmCosts() {
   EXPECT_TRUE(model.ok()) << model.status().ToString();
   Result<Session> session = Session::Create(*model, {.max_tokens = 512});
   EXPECT_TRUE(session.ok()) << session.status().ToString();
-  return session->data().plan.costs;
+  return session->data().runner.plan().costs;
 }
 
 TEST(ChooseShare, MiniLmOnTwoThreads) {

@@ -15,6 +15,9 @@ namespace attend::tools {
 namespace {
 
 constexpr int32_t kMaxTokens = 1 << 22;  // what a Session takes
+// Of models that generate a run scores the whole vocabulary behind every token: as many tokens as
+// have room for that in 512 MiB.
+constexpr int64_t kMaxLogits = int64_t{1} << 27;
 
 struct RunOptions {
   ModelOptions model;
@@ -24,6 +27,7 @@ struct RunOptions {
 };
 
 struct Want {
+  bool encoder_hidden = false;
   bool hidden = false;
   bool pooled = false;
   bool logits = false;
@@ -33,6 +37,7 @@ struct Want {
 Want WantOf(const std::vector<std::string>& names, Task task) {
   Want want;
   for (const std::string& name : names) {
+    if (name == "encoder_hidden") want.encoder_hidden = true;
     if (name == "hidden") want.hidden = true;
     if (name == "pooled") want.pooled = true;
     if (name == "logits") want.logits = true;
@@ -40,7 +45,7 @@ Want WantOf(const std::vector<std::string>& names, Task task) {
   if (!names.empty()) return want;
   want.hidden = task == Task::kHidden;
   want.pooled = task == Task::kEmbedding;
-  want.logits = task == Task::kTokens || task == Task::kSequence;
+  want.logits = task == Task::kTokens || task == Task::kSequence || task == Task::kGenerate;
   return want;
 }
 
@@ -55,10 +60,13 @@ void PrintRows(std::span<const float> values, size_t rows, JsonWriter* writer) {
 // The items end to end, as a Session takes them.
 struct Batch {
   std::vector<int32_t> ids, type_ids, offsets = {0}, edge_offsets;
+  std::vector<int32_t> decoder_ids, decoder_offsets;
   std::vector<float> rows;
   std::vector<Edge> edges;
 
-  explicit Batch(std::span<const RawItem> items) {
+  // `decoder`: every item has decoder ids, or the Session says which has not.
+  Batch(std::span<const RawItem> items, bool decoder) {
+    if (decoder) decoder_offsets.push_back(0);
     const bool types = std::any_of(items.begin(), items.end(),
                                    [](const RawItem& item) { return !item.type_ids.empty(); });
     if (items.front().has_edges) edge_offsets.push_back(0);
@@ -70,6 +78,8 @@ struct Batch {
         if (item.type_ids.empty()) type_ids.insert(type_ids.end(), item.length, 0);
       }
       offsets.push_back(offsets.back() + static_cast<int32_t>(item.length));
+      decoder_ids.insert(decoder_ids.end(), item.decoder_ids.begin(), item.decoder_ids.end());
+      if (decoder) decoder_offsets.push_back(static_cast<int32_t>(decoder_ids.size()));
       edges.insert(edges.end(), item.edges.begin(), item.edges.end());
       if (item.has_edges) edge_offsets.push_back(static_cast<int32_t>(edges.size()));
     }
@@ -83,6 +93,8 @@ struct Batch {
     return session->Run(TokenBatch{.ids = ids,
                                    .offsets = offsets,
                                    .type_ids = type_ids,
+                                   .decoder_ids = decoder_ids,
+                                   .decoder_offsets = decoder_offsets,
                                    .edges = edges,
                                    .edge_offsets = edge_offsets});
   }
@@ -92,36 +104,44 @@ Status CheckWant(const Want& want, const Output& output) {
   const auto missing = [](const char* name) {
     return Status(ErrorCode::kUnsupported, std::string("the model has no ") + name, "--want");
   };
+  if (want.encoder_hidden && output.encoder_hidden.empty()) return missing("encoder_hidden");
   if (want.hidden && output.hidden.empty()) return missing("hidden");
   if (want.pooled && output.pooled.empty()) return missing("pooled");
   if (want.logits && output.logits.empty()) return missing("logits");
   return {};
 }
 
-Status RunItems(Session* session, const Want& want, Task task, std::span<const RawItem> items,
-                Console* console) {
-  const Batch batch(items);
+// What is printed of one item: rows [begin, end) of an output, each `size / all` wide.
+void PrintSlice(const char* key, std::span<const float> values, std::span<const int32_t> offsets,
+                size_t item, JsonWriter* writer) {
+  const size_t width = values.size() / static_cast<size_t>(offsets.back());
+  const auto begin = static_cast<size_t>(offsets[item]);
+  const size_t length = static_cast<size_t>(offsets[item + 1]) - begin;
+  writer->Key(key);
+  PrintRows(values.subspan(begin * width, length * width), length, writer);
+}
+
+Status RunItems(Session* session, const Want& want, const ModelInfo& info,
+                std::span<const RawItem> items, Console* console) {
+  const bool pair = info.architecture == "encoder_decoder";
+  const Batch batch(items, pair);
   Result<Output> output = batch.Run(items.front().vectors, session);
   if (!output.ok()) return output.status();
   ATTEND_RETURN_IF_ERROR(CheckWant(want, *output));
-  const size_t tokens = static_cast<size_t>(batch.offsets.back());
-  const size_t hidden = output->hidden.size() / tokens;
+  const std::vector<int32_t>& offsets = pair ? batch.decoder_offsets : batch.offsets;
   const size_t pooled = output->pooled.size() / items.size();
-  const bool by_token = task == Task::kTokens;
-  const size_t logits = output->logits.size() / (by_token ? tokens : items.size());
+  const bool by_token = info.task == Task::kTokens || info.task == Task::kGenerate;
+  const size_t logits = output->logits.size() / items.size();
   JsonWriter writer;
   for (size_t i = 0; i < items.size(); ++i) {
-    const size_t row = static_cast<size_t>(batch.offsets[i]);
-    const size_t length = items[i].length;
     writer.BeginObject();
-    if (want.hidden) {
-      writer.Key("hidden");
-      PrintRows(output->hidden.subspan(row * hidden, length * hidden), length, &writer);
+    if (want.encoder_hidden) {
+      PrintSlice("encoder_hidden", output->encoder_hidden, batch.offsets, i, &writer);
     }
+    if (want.hidden) PrintSlice("hidden", output->hidden, offsets, i, &writer);
     if (want.pooled) writer.Key("pooled").Floats(output->pooled.subspan(i * pooled, pooled));
     if (want.logits && by_token) {
-      writer.Key("logits");
-      PrintRows(output->logits.subspan(row * logits, length * logits), length, &writer);
+      PrintSlice("logits", output->logits, offsets, i, &writer);
     } else if (want.logits) {
       writer.Key("logits").Floats(output->logits.subspan(i * logits, logits));
     }
@@ -164,6 +184,13 @@ int RunRun(RunOptions options, const Program::Arguments& arguments, Console* con
   const ModelInfo& info = model->info();
   SessionOptions session_options = PipelineOptionsOf(options.model, *model).session;
   session_options.max_edges = options.max_edges;
+  if (info.task == Task::kGenerate) {
+    const int64_t room = std::max<int64_t>(kMaxLogits / info.vocab_size, 512);
+    session_options.max_tokens =
+        static_cast<int32_t>(std::min<int64_t>(session_options.max_tokens, room));
+    session_options.max_sequences =
+        std::min(session_options.max_sequences, session_options.max_tokens);
+  }
   std::vector<RawItem> file;
   if (!options.input.empty()) {
     Result<RawItem> item = ReadItem(options.input, info);
@@ -179,14 +206,14 @@ int RunRun(RunOptions options, const Program::Arguments& arguments, Console* con
   const Want want = WantOf(options.want, info.task);
   if (!file.empty()) {
     const Status status = ProcessAll<RawItem>(file, [&](std::span<const RawItem> items) {
-      return RunItems(&*session, want, info.task, items, console);
+      return RunItems(&*session, want, info, items, console);
     });
     return status.ok() ? console->Finish() : console->Fail(status);
   }
   RawSource source(info.input_size, static_cast<size_t>(session_options.max_tokens),
                    static_cast<size_t>(session_options.max_sequences));
   return Stream<RawItem>(&source, console, [&](std::span<const RawItem> items) {
-    return RunItems(&*session, want, info.task, items, console);
+    return RunItems(&*session, want, info, items, console);
   });
 }
 
@@ -200,7 +227,8 @@ void AddRun(Program* program) {
                      return RunRun(*options, arguments, console);
                    });
   AddModelOptions(&command, &options->model);
-  command.Choices("--want", &options->want, "NAMES", {"hidden", "pooled", "logits"},
+  command.Choices("--want", &options->want, "NAMES",
+                  {"encoder_hidden", "hidden", "pooled", "logits"},
                   "What to print, with commas; default: what the model is for");
   command.Text("--input", &options->input, "FILE.npy",
                "One sequence of vectors, [L, input_size] f32, in place of standard input");

@@ -34,10 +34,11 @@ struct ArchitectureRow {
 };
 
 constexpr ArchitectureRow kArchitectures[] = {
-    {"bert", PlanBert},
-    {"distilbert", PlanDistilBert},
-    {"electra", PlanElectra},
-    {"attend_encoder", PlanAttendEncoder, /*transformers=*/false},
+    {"bert", PlanBert},       {"distilbert", PlanDistilBert},
+    {"electra", PlanElectra}, {"t5", PlanT5},
+    {"bart", PlanBart},       {"marian", PlanMarian},
+    {"gpt2", PlanGpt2},       {"llama", PlanLlama},
+    {"qwen3", PlanQwen3},     {"attend_encoder", PlanAttendEncoder, /*transformers=*/false},
 };
 
 // One conversion, step by step; what a step reads, the next ones use.
@@ -219,12 +220,17 @@ class Conversion {
         return {ErrorCode::kInternal, "no tensor of the folder is known for " + spec.name, where_};
       }
       ++mapped;
-      const SourceTensor* source = weights_.Find(from->second);
-      ATTEND_RETURN_IF_ERROR(CheckTensor(from->second, source, spec));
-      used_.insert(from->second);
-      AddWeight(*source, spec, Storage(), writer);
+      const TensorSource& part = from->second;
+      const SourceTensor* found = weights_.Find(part.name);
+      ATTEND_RETURN_IF_ERROR(CheckTensor(part, found, spec));
+      used_.insert(part.name);
+      SourceTensor source = *found;
+      source.transposed = part.transposed;
+      source.row = part.row;
+      if (part.total_rows > 0) source.rows = spec.shape[0];
+      AddWeight(source, spec, Storage(), writer);
       ++report_->num_tensors;
-      report_->num_parameters += static_cast<int64_t>(source->stored->num_elements());
+      report_->num_parameters += static_cast<int64_t>(source.num_elements());
     }
     if (mapped != plan_.tensors.size()) {
       return {ErrorCode::kInternal,
@@ -246,10 +252,15 @@ class Conversion {
     });
   }
 
-  Status CheckTensor(const std::string& name, const SourceTensor* source,
+  Status CheckTensor(const TensorSource& part, const SourceTensor* source,
                      const TensorSpec& spec) const {
+    const std::string& name = part.name;
+    std::vector<uint64_t> shape = spec.shape;
+    if (part.total_rows > 0) shape[0] = part.total_rows;
+    if (part.transposed) std::reverse(shape.begin(), shape.end());
+    if (part.as_matrix) shape.insert(shape.begin(), 1);
     std::string expected = "[";
-    for (const uint64_t dimension : spec.shape) {
+    for (const uint64_t dimension : shape) {
       expected += (expected.size() == 1 ? "" : ", ") + std::to_string(dimension);
     }
     expected += "]";
@@ -259,7 +270,7 @@ class Conversion {
               transformer().PathOf("model.safetensors"),
               "the weights are not those of this config.json"};
     }
-    if (source->stored->shape != spec.shape) {
+    if (source->stored->shape != shape) {
       return {ErrorCode::kCorrupt,
               who + "is " + source->stored->Describe() + "; expected the shape " + expected,
               source->file->path(),
@@ -309,6 +320,12 @@ class Conversion {
             (c.intermediate_size == 0 ? std::string(", no feed-forward")
                                       : ", feed-forward " + std::to_string(c.intermediate_size) +
                                             " (" + Name(c.activation) + ")"));
+    if (IsEncoderDecoder(c)) {
+      add("decoder", std::to_string(c.decoder_layers) + " layers, " +
+                         std::to_string(c.decoder_heads) + " heads of " +
+                         std::to_string(c.decoder_head_dim) + ", feed-forward " +
+                         std::to_string(c.decoder_intermediate_size));
+    }
     for (const auto& [name, value] : DescribeFamily(c)) add(name.c_str(), value);
     if (c.vocab_size > 0) {
       add("vocabulary", std::to_string(c.vocab_size) + " tokens, " +

@@ -41,46 +41,105 @@ constexpr std::string_view kKnownFields[] = {
     "_name_or_path",
     "_num_labels",
     "activation",
+    "activation_dropout",
+    "activation_function",
+    "add_bias_logits",
     "add_cross_attention",
+    "add_final_layer_norm",
     "architectures",
     "attend_type_ids",
+    "attention_bias",
     "attention_dropout",
     "attention_probs_dropout_prob",
+    "attn_pdrop",
     "auto_map",
+    "bad_words_ids",
+    "begin_suppress_tokens",
     "bos_token_id",
     "chunk_size_feed_forward",
+    "classif_dropout",
     "classifier_dropout",
     "cls_token_id",
+    "d_ff",
+    "d_kv",
+    "d_model",
+    "decoder_attention_heads",
+    "decoder_ffn_dim",
+    "decoder_layerdrop",
+    "decoder_layers",
+    "decoder_start_token_id",
+    "decoder_vocab_size",
+    "dense_act_fn",
     "description",
     "dim",
     "directionality",
+    "do_sample",
     "dropout",
+    "dropout_rate",
     "dtype",
+    "early_stopping",
+    "embd_pdrop",
     "embedding_size",
+    "encoder_attention_heads",
+    "encoder_ffn_dim",
+    "encoder_layerdrop",
+    "encoder_layers",
+    "encoder_no_repeat_ngram_size",
     "eos_token_id",
+    "extra_pos_embeddings",
+    "feed_forward_proj",
     "finetuning_task",
+    "force_bos_token_to_be_generated",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
     "gradient_checkpointing",
+    "head_dim",
     "hidden_act",
     "hidden_dim",
     "hidden_dropout_prob",
     "hidden_size",
     "id2label",
+    "init_std",
+    "initializer_factor",
     "initializer_range",
     "intermediate_size",
     "is_decoder",
     "is_encoder_decoder",
+    "is_gated_act",
     "label2id",
     "language",
     "layer_norm_eps",
+    "layer_norm_epsilon",
+    "layer_types",
+    "length_penalty",
     "mask_token_id",
+    "max_length",
     "max_position_embeddings",
+    "max_window_layers",
+    "min_length",
+    "mlp_bias",
     "model_type",
+    "n_ctx",
+    "n_embd",
+    "n_head",
     "n_heads",
+    "n_inner",
+    "n_layer",
     "n_layers",
+    "n_positions",
     "name",
+    "no_repeat_ngram_size",
+    "normalize_before",
+    "normalize_embedding",
     "num_attention_heads",
+    "num_beams",
+    "num_decoder_layers",
+    "num_heads",
     "num_hidden_layers",
+    "num_key_value_heads",
     "num_labels",
+    "num_layers",
+    "num_return_sequences",
     "output_attentions",
     "output_hidden_states",
     "output_past",
@@ -91,20 +150,45 @@ constexpr std::string_view kKnownFields[] = {
     "pooler_size_per_head",
     "pooler_type",
     "position_embedding_type",
+    "prefix",
+    "pretraining_tp",
     "problem_type",
     "pruned_heads",
     "qa_dropout",
     "quantization_config",
+    "relative_attention_max_distance",
+    "relative_attention_num_buckets",
+    "reorder_and_upcast_attn",
+    "repetition_penalty",
+    "resid_pdrop",
     "return_dict",
+    "rms_norm_eps",
+    "rope_parameters",
+    "rope_scaling",
+    "rope_theta",
+    "scale_attn_by_inverse_layer_idx",
+    "scale_attn_weights",
+    "scale_decoder_outputs",
+    "scale_embedding",
     "sep_token_id",
     "seq_classif_dropout",
+    "share_encoder_decoder_embeddings",
     "sinusoidal_pos_embds",
+    "sliding_window",
+    "static_position_embeddings",
     "summary_activation",
+    "summary_first_dropout",
     "summary_last_dropout",
+    "summary_proj_to_labels",
     "summary_type",
     "summary_use_proj",
+    "suppress_tokens",
+    "task_specific_params",
+    "temperature",
     "tie_weights_",
     "tie_word_embeddings",
+    "top_k",
+    "top_p",
     "torch_dtype",
     "torchscript",
     "transformers_version",
@@ -112,6 +196,7 @@ constexpr std::string_view kKnownFields[] = {
     "unk_token_id",
     "use_bfloat16",
     "use_cache",
+    "use_sliding_window",
     "vocab_size",
 };
 
@@ -172,6 +257,12 @@ void ConversionPlan::MapLinear(const std::string& name, const std::string& sourc
   tensors[name + ".bias"] = source + ".bias";
 }
 
+void ConversionPlan::MapWeight(const WeightStore& weights, const std::string& name,
+                               const std::string& source, bool bias) {
+  tensors[name + ".weight"] = source + ".weight";
+  if (bias || weights.Has(source + ".bias")) tensors[name + ".bias"] = source + ".bias";
+}
+
 void ConversionPlan::MapNorm(const WeightStore& weights, const std::string& name,
                              const std::string& source) {
   const bool old_names = !weights.Has(source + ".weight") && weights.Has(source + ".gamma");
@@ -226,6 +317,25 @@ Result<std::string> FindPrefix(const ConversionSource& source,
                            : "expected one of the tensors " + names + ", got " +
                                  std::to_string(count) + ": which are the model's?",
                 source.where, count == 0 ? "the weights are not those of this config.json" : "");
+}
+
+Status CheckClass(const ConversionSource& source, std::initializer_list<std::string_view> classes) {
+  std::string allowed;
+  for (const std::string_view name : classes) {
+    if (source.class_name.empty() || source.class_name == name) return {};
+    allowed += (allowed.empty() ? "" : ", ") + std::string(name);
+  }
+  return UnsupportedField("architectures", json(source.class_name), allowed, source.where);
+}
+
+Result<std::string> FindTensor(const ConversionSource& source,
+                               std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    if (source.weights.Has(name)) return std::string(name);
+  }
+  return Status(ErrorCode::kCorrupt,
+                "the tensor \"" + std::string(*names.begin()) + "\" is missing", source.where,
+                "the weights are not those of this config.json");
 }
 
 Status MapLabels(const ConversionSource& source, const std::string& name, ConversionPlan* plan) {
@@ -284,7 +394,9 @@ Status CheckCommonFields(const ConversionSource& source) {
   fields.MustBe("position_embedding_type", "absolute");
   fields.MustBe("is_decoder", false);
   fields.MustBe("add_cross_attention", false);
-  fields.MustBe("is_encoder_decoder", false);
+  const json* type = JsonFind(source.config, "model_type");
+  const bool pair = type != nullptr && (*type == "t5" || *type == "bart" || *type == "marian");
+  fields.MustBe("is_encoder_decoder", pair);
   fields.MustBe("pruned_heads", json::object());
   // Whatever such models compute stands in Python or in another storage format, not here.
   fields.MustBe("auto_map", json::object());

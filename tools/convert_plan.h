@@ -60,16 +60,32 @@ struct ConversionSource {
   bool sentence_embedding = false;  // modules.json pools the hidden states: heads are not used
 };
 
+// A tensor of the folder, or a part of it, that becomes one of the file.
+struct TensorSource {
+  TensorSource() = default;
+  TensorSource(std::string tensor)
+      : name(std::move(tensor)) {}  // NOLINT(google-explicit-constructor)
+
+  std::string name;
+  uint64_t row = 0;         // its rows begin there in the folder's ...
+  uint64_t total_rows = 0;  // ... which has so many; 0: it is all of them
+  bool transposed = false;  // stored as [in, out]
+  bool as_matrix = false;   // a vector that is stored as [1, width]
+};
+
 // What becomes of a folder.
 struct ConversionPlan {
   ModelConfig config;
-  std::map<std::string, std::string> tensors;  // the file's name -> the folder's name
+  std::map<std::string, TensorSource> tensors;  // the file's name -> the folder's
   // Why tensors whose names begin so are not used.
   std::vector<std::pair<std::string, std::string>> unused_reasons;
   std::vector<std::string> notes;
 
   // NAME.weight and NAME.bias come from SOURCE.weight and SOURCE.bias.
   void MapLinear(const std::string& name, const std::string& source);
+  // Of layers that may have no bias: NAME.bias only if the folder has it or `bias` says so.
+  void MapWeight(const WeightStore& weights, const std::string& name, const std::string& source,
+                 bool bias = false);
   // The same for a layer norm, whose tensors old folders call gamma and beta.
   void MapNorm(const WeightStore& weights, const std::string& name, const std::string& source);
 };
@@ -86,6 +102,13 @@ Result<Head> FindHead(const ConversionSource& source, std::string_view family,
 Result<std::string> FindPrefix(const ConversionSource& source,
                                std::initializer_list<std::string_view> prefixes,
                                std::string_view tensor);
+
+// Errors: kUnsupported (the folder's class is not one of `classes`, nor missing): names them.
+Status CheckClass(const ConversionSource& source, std::initializer_list<std::string_view> classes);
+
+// The first of `names` that the folder has. Errors: kCorrupt naming the first.
+Result<std::string> FindTensor(const ConversionSource& source,
+                               std::initializer_list<std::string_view> names);
 
 // Fills in what a classification head has: the tensor head.*, num_labels by the rows of
 // NAME.weight, and labels, by id2label. Errors: kCorrupt, kUnsupported.
@@ -113,6 +136,12 @@ Status PlanBert(const ConversionSource& source, ConversionPlan* plan);
 Status PlanDistilBert(const ConversionSource& source, ConversionPlan* plan);
 Status PlanElectra(const ConversionSource& source, ConversionPlan* plan);
 Status PlanAttendEncoder(const ConversionSource& source, ConversionPlan* plan);
+Status PlanT5(const ConversionSource& source, ConversionPlan* plan);
+Status PlanBart(const ConversionSource& source, ConversionPlan* plan);
+Status PlanMarian(const ConversionSource& source, ConversionPlan* plan);
+Status PlanGpt2(const ConversionSource& source, ConversionPlan* plan);
+Status PlanLlama(const ConversionSource& source, ConversionPlan* plan);
+Status PlanQwen3(const ConversionSource& source, ConversionPlan* plan);
 
 }  // namespace attend
 

@@ -21,10 +21,17 @@ namespace attend {
 inline constexpr size_t kMaxShards = 512;
 inline constexpr size_t kMaxJsonBytes = size_t{64} << 20;
 
-// A tensor and the file that has it.
+// A tensor and the file that has it; or a part of it: rows [row, row + rows), after turning it if
+// it is stored as [in, out].
 struct SourceTensor {
   const SafetensorsFile* file = nullptr;
   const StoredTensor* stored = nullptr;
+  uint64_t row = 0;
+  uint64_t rows = 0;  // 0: all of the tensor
+  bool transposed = false;
+
+  uint64_t row_size() const;  // 1 of vectors that are not whole
+  uint64_t num_elements() const;
 };
 
 class WeightStore {

@@ -41,9 +41,7 @@ uint16_t NarrowBf16(float value) {
 class PieceReader {
  public:
   explicit PieceReader(const SourceTensor& source)
-      : source_(source),
-        total_(source.stored->num_elements()),
-        row_(source.stored->shape.empty() ? 1 : source.stored->shape.back()) {
+      : source_(source), total_(source.num_elements()), row_(source.row_size()) {
     const uint64_t fit = kPieceBytes / sizeof(float);
     step_ = row_ >= fit ? row_ : fit / std::max<uint64_t>(row_, 1) * row_;
   }
@@ -58,7 +56,12 @@ class PieceReader {
     const size_t size = StoredTypeBits(source_.stored->type) / 8;
     bytes_.resize(static_cast<size_t>(count) * size);
     values_.resize(static_cast<size_t>(count));
-    ATTEND_RETURN_IF_ERROR(source_.file->Read(*source_.stored, next_ * size, bytes_));
+    if (source_.transposed) {
+      ATTEND_RETURN_IF_ERROR(ReadTurned(next_ / row_, count / row_, size));
+    } else {
+      const uint64_t at = source_.row * row_ + next_;
+      ATTEND_RETURN_IF_ERROR(source_.file->Read(*source_.stored, at * size, bytes_));
+    }
     for (size_t i = 0; i < values_.size(); ++i) {
       const float value = Load(i);
       if (!std::isfinite(value)) return NotFinite(next_ + i, value);
@@ -84,11 +87,28 @@ class PieceReader {
     return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
   }
 
+  // Rows [first, first + rows) of the turned tensor: of every stored row, that many columns.
+  Status ReadTurned(uint64_t first, uint64_t rows, size_t size) {
+    columns_.resize(static_cast<size_t>(rows) * size);
+    const uint64_t stored_row = source_.stored->shape.back();
+    for (uint64_t k = 0; k < row_; ++k) {
+      const uint64_t at = k * stored_row + source_.row + first;
+      ATTEND_RETURN_IF_ERROR(source_.file->Read(*source_.stored, at * size, columns_));
+      for (uint64_t n = 0; n < rows; ++n) {
+        std::memcpy(bytes_.data() + (n * row_ + k) * size, columns_.data() + n * size, size);
+      }
+    }
+    return {};
+  }
+
+  // `index` counts from the beginning of what is read; the place is that in the folder's tensor.
   Status NotFinite(uint64_t index, float value) const {
     const bool vector = source_.stored->shape.size() < 2;
+    uint64_t row = source_.row + index / row_, column = index % row_;
+    if (source_.transposed) std::swap(row, column);
     const std::string place =
-        vector ? "element " + std::to_string(index)
-               : "row " + std::to_string(index / row_) + ", column " + std::to_string(index % row_);
+        vector ? "element " + std::to_string(source_.row * row_ + index)
+               : "row " + std::to_string(row) + ", column " + std::to_string(column);
     const char* name = std::isnan(value) ? "NaN" : value > 0 ? "infinity" : "-infinity";
     return {ErrorCode::kCorrupt,
             "the tensor " + Quoted(source_.stored->name) + " has " + name + " at " + place +
@@ -101,7 +121,7 @@ class PieceReader {
   const uint64_t row_;
   uint64_t step_ = 0;
   uint64_t next_ = 0;
-  std::vector<std::byte> bytes_;
+  std::vector<std::byte> bytes_, columns_;
   std::vector<float> values_;
 };
 
@@ -147,7 +167,7 @@ float RowScale(std::span<const float> row) {
 
 // A piece holds whole rows, so a row's scale is known when its values are rounded.
 Status FillInt8(const SourceTensor& source, std::span<std::byte> out) {
-  const size_t row_size = source.stored->shape.back();
+  const size_t row_size = source.row_size();
   return ForEachPiece(
       source, [&](uint64_t first, std::span<const float> values, std::span<const std::byte>) {
         for (size_t begin = 0; begin < values.size(); begin += row_size) {
@@ -164,7 +184,7 @@ Status FillInt8(const SourceTensor& source, std::span<std::byte> out) {
 }
 
 Status FillScales(const SourceTensor& source, std::span<std::byte> out) {
-  const size_t row_size = source.stored->shape.back();
+  const size_t row_size = source.row_size();
   return ForEachPiece(source, [&](uint64_t first, std::span<const float> values,
                                   std::span<const std::byte>) {
     for (size_t begin = 0; begin < values.size(); begin += row_size) {
@@ -180,6 +200,18 @@ DType KeptType(StoredType type) {
 }
 
 }  // namespace
+
+uint64_t SourceTensor::row_size() const {
+  const std::vector<uint64_t>& shape = stored->shape;
+  if (transposed) return shape.front();
+  // Parts of a vector are counted by element.
+  if (shape.empty() || (shape.size() == 1 && rows > 0)) return 1;
+  return shape.back();
+}
+
+uint64_t SourceTensor::num_elements() const {
+  return rows > 0 ? rows * row_size() : stored->num_elements();
+}
 
 void AddWeight(const SourceTensor& source, const TensorSpec& spec, WeightStorage storage,
                FileWriter* writer) {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -104,11 +105,9 @@ Status TakeEdges(const json& list, RawItem* item) {
 Status ParseRawLine(const std::string& line, int32_t input_size, RawItem* item) {
   json object;
   ATTEND_RETURN_IF_ERROR(ParseJsonLine(line, item->where, &object));
-  for (const char* key : {"decoder_ids", "generate"}) {
-    if (object.contains(key)) {
-      return Status(ErrorCode::kUnsupported, "this version of attend does not generate",
-                    item->where + ", \"" + key + "\"", "leave the key out");
-    }
+  if (object.contains("generate")) {
+    return Status(ErrorCode::kUnsupported, "this version of attend does not generate",
+                  item->where + ", \"generate\"", "leave the key out");
   }
   if (object.contains("ids") == object.contains("input")) {
     return Status(ErrorCode::kInvalidArgument, "expected one of \"ids\" and \"input\"", item->where,
@@ -137,6 +136,9 @@ Status ParseRawLine(const std::string& line, int32_t input_size, RawItem* item) 
                        std::to_string(item->length) + ", one a position");
     }
   }
+  if (object.contains("decoder_ids")) {
+    ATTEND_RETURN_IF_ERROR(TakeInts(object, "decoder_ids", item->where, &item->decoder_ids));
+  }
   if (object.contains("edges")) ATTEND_RETURN_IF_ERROR(TakeEdges(object["edges"], item));
   return {};
 }
@@ -151,7 +153,7 @@ Status RawSource::NextBatch(std::vector<RawItem>* items) {
   items->clear();
   size_t tokens = 0;
   if (std::exchange(has_held_, false)) {
-    tokens = held_.length;
+    tokens = std::max(held_.length, held_.decoder_ids.size());
     items->push_back(std::move(held_));
   }
   if (!pending_.ok() && items->empty()) return pending_;
@@ -168,7 +170,7 @@ Status RawSource::NextBatch(std::vector<RawItem>* items) {
       pending_ = std::move(status);
       break;
     }
-    tokens += item.length;
+    tokens += std::max(item.length, item.decoder_ids.size());
     // Items of one batch are alike in having edges, as the batch has them for all or for none.
     if (!items->empty() && (tokens > max_tokens_ || item.has_edges != items->front().has_edges)) {
       held_ = std::move(item);

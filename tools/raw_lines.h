@@ -16,6 +16,7 @@ struct RawItem {
   bool vectors = false;
   std::vector<int32_t> ids;
   std::vector<int32_t> type_ids;
+  std::vector<int32_t> decoder_ids;
   std::vector<float> rows;
   size_t length = 0;
   bool has_edges = false;
@@ -23,9 +24,9 @@ struct RawItem {
   std::string where;  // "line 17"
 };
 
-// Reads one object {"ids"} or {"input"}, with "type_ids" and "edges". `input_size` is the width of
-// a vector, 0 if the model takes tokens.
-// Errors: kInvalidArgument naming key and position; kUnsupported (keys of models that generate).
+// Reads one object {"ids"} or {"input"}, with "type_ids", "decoder_ids" and "edges". `input_size`
+// is the width of a vector, 0 if the model takes tokens. Errors: kInvalidArgument naming key and
+// position; kUnsupported (keys that this version lacks).
 Status ParseRawLine(const std::string& line, int32_t input_size, RawItem* item);
 
 // Standard input as a source of sequences, for Stream.

@@ -28,11 +28,11 @@ Status AddResidualBlock(Graph& graph, Value& x, const std::string& norm_name, co
 
 }  // namespace
 
-Result<Value> AddInput(Graph& graph) {
+Result<Value> AddInput(Graph& graph, const std::string& prefix) {
   const ModelConfig& config = graph.config();
   Value x;
   if (config.vocab_size > 0) {
-    ATTEND_ASSIGN(x, ops::AddEmbedding(graph));
+    x = ops::AddEmbedding(graph, prefix);
   } else {
     x = ops::AddVectors(graph);
     if (graph.weights().Has("input.projection.weight")) {
@@ -40,8 +40,8 @@ Result<Value> AddInput(Graph& graph) {
     }
     x = ops::AddPositions(graph, x);
   }
-  if (graph.weights().Has("embeddings.norm.weight")) {
-    ATTEND_ASSIGN(x, ops::AddNorm(graph, x, "embeddings.norm"));
+  if (graph.weights().Has(prefix + "embeddings.norm.weight")) {
+    ATTEND_ASSIGN(x, ops::AddNorm(graph, x, prefix + "embeddings.norm"));
   }
   if (config.embedding_size != config.hidden_size) {
     ATTEND_ASSIGN(x, ops::AddLinear(graph, x, "embeddings.projection"));
@@ -49,13 +49,15 @@ Result<Value> AddInput(Graph& graph) {
   return x;
 }
 
-Status AddLayer(Graph& graph, Value& x, const std::string& name) {
+Status AddLayer(Graph& graph, Value& x, const std::string& name, const LayerRole& role) {
   const ModelConfig& config = graph.config();
-  const Result<AttentionSpec> spec = ops::SelfAttentionSpec(graph, name + ".attention");
+  const Result<AttentionSpec> spec =
+      ops::SelfAttentionSpec(graph, name + ".attention", role.prefix);
   if (!spec.ok()) return spec.status();
   const ops::HeadGroups groups = ops::GroupHeads(*spec);
   const auto attention = [&](Value input, Value residual) -> Result<Value> {
-    Result<int> state = ops::AddQkv(graph, input, name + ".attention", groups);
+    Result<int> state =
+        ops::AddQkv(graph, input, name + ".attention", groups, {.memory = role.memory});
     if (!state.ok()) return state.status();
     const Value seen = ops::AddAttention(graph, *state, groups, *spec);
     if (!config.output_projection) {
@@ -64,6 +66,16 @@ Status AddLayer(Graph& graph, Value& x, const std::string& name) {
     return ops::AddLinear(graph, seen, name + ".attention.o", {.residual = residual});
   };
   ATTEND_RETURN_IF_ERROR(AddResidualBlock(graph, x, name + ".attention_norm", attention));
+  const auto cross_attention = [&](Value input, Value residual) -> Result<Value> {
+    Result<int> state = ops::AddQkv(graph, input, name + ".cross_attention", groups,
+                                    {.memory = Memory::kSource, .keys = false});
+    if (!state.ok()) return state.status();
+    const Value seen = ops::AddAttention(graph, *state, groups, ops::CrossAttentionSpec(config));
+    return ops::AddLinear(graph, seen, name + ".cross_attention.o", {.residual = residual});
+  };
+  if (role.has_source) {
+    ATTEND_RETURN_IF_ERROR(AddResidualBlock(graph, x, name + ".cross_norm", cross_attention));
+  }
   if (config.intermediate_size == 0) return Status();
   const auto feed_forward = [&](Value input, Value residual) -> Result<Value> {
     const bool gated = IsGated(config.activation);

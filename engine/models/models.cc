@@ -12,6 +12,7 @@ struct Architecture {
 
 constexpr Architecture kArchitectures[] = {
     {"encoder", &BuildEncoder},
+    {"decoder", [](Graph& graph) { return BuildDecoder(graph); }},
 };
 
 }  // namespace

@@ -14,8 +14,13 @@ namespace attend::ops {
 
 class AttentionStep final : public Step {
  public:
-  AttentionStep(int state, Value y, HeadGroups groups, const AttentionSpec& spec)
-      : state_(state), y_(y), groups_(groups), spec_(spec), attention_(BindAttention()) {}
+  AttentionStep(int state, Memory memory, Value y, HeadGroups groups, const AttentionSpec& spec)
+      : state_(state),
+        memory_(memory),
+        y_(y),
+        groups_(groups),
+        spec_(spec),
+        attention_(BindAttention()) {}
 
   void Run(const StepContext& context) const override {
     const BatchView& batch = *context.batch;
@@ -29,16 +34,18 @@ class AttentionStep final : public Step {
     for (int64_t row = context.row_begin; row < row_end && head_begin < head_end;) {
       const int32_t sequence = batch.sequence_of[row];
       const int64_t end = std::min<int64_t>(row_end, batch.offsets[sequence + 1]);
-      const int64_t before = batch.key_rows[sequence] * spec_.kv_heads;
+      const SequenceKeys& seen = batch.keys[static_cast<int>(memory_)][sequence];
+      const int64_t before = seen.first_row * spec_.kv_heads;
       attention_(
           {.spec = &spec_,
            .q = state.q + row * ldq,
            .packed_k = state.k + before * spec_.key_dim,
            .packed_v = state.v + before * spec_.value_dim,
+           .blocks = seen.blocks,
            .out = y + (row - context.row_begin) * ld_out,
            .query_begin = batch.positions[row],
            .query_count = end - row,
-           .num_keys = batch.offsets[sequence + 1] - batch.offsets[sequence],
+           .num_keys = seen.count,
            .ldq = ldq,
            .ld_out = ld_out,
            .head_begin = head_begin,
@@ -51,12 +58,16 @@ class AttentionStep final : public Step {
     context.Keep(y_, head_begin * spec_.value_dim, head_end * spec_.value_dim);
   }
 
-  std::string Describe() const override { return DescribeAttention(spec_); }
+  std::string Describe() const override {
+    constexpr const char* kOver[] = {"", ", cached", ", of the source"};
+    return DescribeAttention(spec_) + kOver[static_cast<int>(memory_)];
+  }
 
   StepCost cost() const override { return {.flops_per_pair = FlopsPerPair(spec_)}; }
 
  private:
   int state_;
+  Memory memory_;
   Value y_;
   HeadGroups groups_;
   AttentionSpec spec_;
@@ -69,8 +80,11 @@ inline Value AddAttention(Graph& graph, int state, const HeadGroups& groups,
   const Value y = graph.NewValue("attention", spec.heads * spec.value_dim, Domain::kTokens, true);
   Node node;
   node.writes = y;
-  node.reads_state = true;
-  node.step = std::make_unique<AttentionStep>(state, y, groups, spec);
+  const Memory memory = graph.states()[state].memory;
+  // What a source has was there before this run.
+  node.reads_state = memory != Memory::kSource;
+  node.attends = state;
+  node.step = std::make_unique<AttentionStep>(state, memory, y, groups, spec);
   graph.Add(std::move(node));
   return y;
 }

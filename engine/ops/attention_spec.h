@@ -98,8 +98,11 @@ inline Status SetRelativeBias(Graph& graph, const std::string& name, bool both_d
   return Status();
 }
 
-// The spec of self-attention as the config has it; `name` is the layer's "layers.0.attention".
-inline Result<AttentionSpec> SelfAttentionSpec(Graph& graph, const std::string& name) {
+// The spec of self-attention as the config has it; `name` is the layer's "layers.0.attention", and
+// `prefix` goes before the names of tables that layers share. The relative bias of a decoder knows
+// one direction, that of an encoder two.
+inline Result<AttentionSpec> SelfAttentionSpec(Graph& graph, const std::string& name,
+                                               const std::string& prefix = {}) {
   const ModelConfig& c = graph.config();
   AttentionSpec spec;
   spec.heads = c.num_heads;
@@ -116,7 +119,7 @@ inline Result<AttentionSpec> SelfAttentionSpec(Graph& graph, const std::string& 
   }
   if (c.score_bias == ScoreBias::kAlibi) spec.alibi_slopes = AlibiSlopes(graph, c.num_heads);
   if (c.score_bias == ScoreBias::kRelative) {
-    ATTEND_RETURN_IF_ERROR(SetRelativeBias(graph, "relative.weight", true, spec));
+    ATTEND_RETURN_IF_ERROR(SetRelativeBias(graph, prefix + "relative.weight", !IsDecoder(c), spec));
   }
   spec.causal = c.causal;
   if (c.windowed) {
@@ -126,6 +129,18 @@ inline Result<AttentionSpec> SelfAttentionSpec(Graph& graph, const std::string& 
   }
   spec.normalizer = KernelNormalizer(c.normalizer);
   spec.divide_by_seen = c.normalizer_length;
+  return spec;
+}
+
+// The spec of attention to another sequence, whose positions it does not know.
+inline AttentionSpec CrossAttentionSpec(const ModelConfig& c) {
+  AttentionSpec spec;
+  spec.heads = c.num_heads;
+  spec.kv_heads = c.num_kv_heads;
+  spec.key_dim = spec.value_dim = c.head_dim;
+  if (c.score == Score::kScaledDot) {
+    spec.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)));
+  }
   return spec;
 }
 

@@ -2,11 +2,12 @@
 #ifndef ATTEND_ENGINE_OPS_EMBEDDING_H_
 #define ATTEND_ENGINE_OPS_EMBEDDING_H_
 
+#include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "engine/graph.h"
 #include "kernels/embedding.h"
@@ -14,21 +15,53 @@
 
 namespace attend::ops {
 
-// A table by position: the file's, or sinusoids, which belong to nobody's file.
+// A table by position: the file's, or sinusoids, which are computed.
 struct PositionTable {
   EmbeddingTable table;  // data is null: positions are not added
-  std::shared_ptr<const std::vector<float>> sinusoid;
+  bool computed = false;
 };
 
-inline PositionTable GetPositions(Graph& graph, int64_t width) {
+// Sines and cosines of pos / 10000^(2i/width), [longest sequence, width]: sin at column 2i and cos
+// at 2i + 1, or, as halves, all sines before all cosines. Vaswani et al. 2017, section 3.5.
+inline const float* SinusoidTable(Graph& graph, int64_t width) {
+  const int64_t rows = graph.longest_sequence(), sines = (width + 1) / 2;
+  const bool halves = graph.config().position == Position::kSinusoidalHalves;
+  return graph.SharedTable("sinusoid", rows * width, [=](float* table) {
+    for (int64_t column = 0; column < width; ++column) {
+      const int64_t pair = !halves ? column / 2 : column < sines ? column : column - sines;
+      const bool sine = halves ? column < sines : column % 2 == 0;
+      const double exponent = 2 * static_cast<double>(pair) / static_cast<double>(width);
+      const double divisor = std::pow(10000.0, exponent);
+      for (int64_t row = 0; row < rows; ++row) {
+        const double angle = static_cast<double>(row) / divisor;
+        table[row * width + column] = static_cast<float>(sine ? std::sin(angle) : std::cos(angle));
+      }
+    }
+  });
+}
+
+// The table from row `rows` on.
+inline EmbeddingTable SkipRows(EmbeddingTable table, int64_t rows, int64_t width) {
+  if (table.data == nullptr) return table;
+  const int64_t element = table.type == TableType::kF32 ? 4 : table.type == TableType::kI8 ? 1 : 2;
+  table.data = static_cast<const std::byte*>(table.data) + rows * width * element;
+  if (table.scale != nullptr) table.scale += rows;
+  return table;
+}
+
+// `prefix` goes before the name of the table.
+inline PositionTable GetPositions(Graph& graph, int64_t width, const std::string& prefix = {}) {
+  const ModelConfig& config = graph.config();
   PositionTable positions;
-  switch (graph.config().position) {
+  switch (config.position) {
     case Position::kLearned:
-      positions.table = graph.weights().GetTable("embeddings.positions.weight");
+      positions.table = SkipRows(graph.weights().GetTable(prefix + "embeddings.positions.weight"),
+                                 config.position_offset, width);
       break;
     case Position::kSinusoidal:
-      positions.sinusoid = graph.weights().GetSinusoid(graph.longest_sequence(), width);
-      positions.table.data = positions.sinusoid->data();
+    case Position::kSinusoidalHalves:
+      positions.computed = true;
+      positions.table.data = SinusoidTable(graph, width);
       break;
     case Position::kNone:
     case Position::kRotary:
@@ -39,17 +72,13 @@ inline PositionTable GetPositions(Graph& graph, int64_t width) {
 
 inline const char* Describe(const PositionTable& positions) {
   if (positions.table.data == nullptr) return "";
-  return positions.sinusoid == nullptr ? " + positions" : " + sinusoids";
+  return positions.computed ? " + sinusoids" : " + positions";
 }
 
 class EmbeddingStep final : public Step {
  public:
   EmbeddingStep(EmbeddingTable tokens, PositionTable positions, EmbeddingTable types, Value y)
-      : tokens_(tokens),
-        positions_(std::move(positions)),
-        types_(types),
-        y_(y),
-        embed_(BindEmbedding()) {}
+      : tokens_(tokens), positions_(positions), types_(types), y_(y), embed_(BindEmbedding()) {}
 
   void Run(const StepContext& context) const override {
     const BatchView& batch = *context.batch;
@@ -79,20 +108,18 @@ class EmbeddingStep final : public Step {
 };
 
 // Adds the sum of the tables embeddings.{tokens,positions,types}.weight that the file has, or of
-// tokens and sinusoids.
-inline Result<Value> AddEmbedding(Graph& graph) {
+// tokens and sinusoids. `prefix` goes before the names of all but the tokens' table.
+inline Value AddEmbedding(Graph& graph, const std::string& prefix = {}) {
   const ModelConfig& config = graph.config();
   WeightCache& weights = graph.weights();
-  if (config.position == Position::kLearned && config.position_offset > 0) {
-    return Status(ErrorCode::kUnsupported, "a table of positions with an offset is not run yet",
-                  "position_offset");
-  }
+  EmbeddingTable tokens = weights.GetTable("embeddings.tokens.weight");
+  tokens.factor = static_cast<float>(config.embedding_scale);
   const Value y = graph.NewValue("embeddings", config.embedding_size, Domain::kTokens, false);
   Node node;
   node.writes = y;
-  node.step = std::make_unique<EmbeddingStep>(weights.GetTable("embeddings.tokens.weight"),
-                                              GetPositions(graph, config.embedding_size),
-                                              weights.GetTable("embeddings.types.weight"), y);
+  node.step =
+      std::make_unique<EmbeddingStep>(tokens, GetPositions(graph, config.embedding_size, prefix),
+                                      weights.GetTable(prefix + "embeddings.types.weight"), y);
   graph.Add(std::move(node));
   return y;
 }
@@ -128,11 +155,7 @@ inline Value AddVectors(Graph& graph) {
 class PositionStep final : public Step {
  public:
   PositionStep(PositionTable positions, Value x, Value y)
-      : positions_(std::move(positions)),
-        x_(x),
-        y_(y),
-        embed_(BindEmbedding()),
-        residual_(BindResidual()) {}
+      : positions_(positions), x_(x), y_(y), embed_(BindEmbedding()), residual_(BindResidual()) {}
 
   void Run(const StepContext& context) const override {
     const int64_t width = context.width(y_);
@@ -174,7 +197,7 @@ inline Value AddPositions(Graph& graph, Value x) {
   Node node;
   node.reads = {x};
   node.writes = y;
-  node.step = std::make_unique<PositionStep>(std::move(positions), x, y);
+  node.step = std::make_unique<PositionStep>(positions, x, y);
   graph.Add(std::move(node));
   return y;
 }

@@ -31,8 +31,18 @@ inline ActivationFn BindActivation(Activation activation) {
 }
 
 inline GatedFn BindGated(Activation activation) {
-  if (activation == Activation::kGeglu) return BindGeglu();
-  return activation == Activation::kSwiglu ? BindSwiglu() : nullptr;
+  switch (activation) {
+    case Activation::kGeglu:
+      return BindGeglu();
+    case Activation::kGegluTanh:
+      return BindGegluTanh();
+    case Activation::kSwiglu:
+      return BindSwiglu();
+    case Activation::kReglu:
+      return BindReglu();
+    default:
+      return nullptr;
+  }
 }
 
 class LinearStep final : public Step {
@@ -126,24 +136,30 @@ class LinearStep final : public Step {
   ResidualFn residual_;
 };
 
-// Adds y = f(x W^T + b) + residual with W = `name`.weight and b = `name`.bias; of a gated
-// activation y = f(x W^T + b) up.
-inline Result<Value> AddLinear(Graph& graph, Value x, const std::string& name,
-                               LinearStep::Options options = {}) {
-  Result<Linear> linear = graph.weights().GetLinear(name);
-  if (!linear.ok()) return linear.status();
+// Adds y = f(x W^T + b) + residual, or f(x W^T + b) up of a gated activation, with the weights and
+// bias of `linear`; `name` is the result's.
+inline Value AddLinear(Graph& graph, Value x, const std::string& name, Linear linear,
+                       LinearStep::Options options = {}) {
   const Domain domain = graph.values()[x.id].domain;
-  const Value y = graph.NewValue(name, linear->kernel->n(), domain, true);
+  const Value y = graph.NewValue(name, linear.kernel->n(), domain, true);
   Node node;
   node.reads = {x};
   if (options.residual.id >= 0) node.reads.push_back(options.residual);
   if (options.up.id >= 0) node.reads.push_back(options.up);
   node.writes = y;
   node.domain = domain;
-  const int kernel = graph.UseKernel(linear->kernel);
-  node.step = std::make_unique<LinearStep>(std::move(*linear), kernel, x, y, options);
+  const int kernel = graph.UseKernel(linear.kernel);
+  node.step = std::make_unique<LinearStep>(std::move(linear), kernel, x, y, options);
   graph.Add(std::move(node));
   return y;
+}
+
+// The same with W = `name`.weight and b = `name`.bias.
+inline Result<Value> AddLinear(Graph& graph, Value x, const std::string& name,
+                               LinearStep::Options options = {}) {
+  Result<Linear> linear = graph.weights().GetLinear(name);
+  if (!linear.ok()) return linear.status();
+  return AddLinear(graph, x, name, *std::move(linear), options);
 }
 
 }  // namespace attend::ops

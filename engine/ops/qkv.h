@@ -1,5 +1,5 @@
 // Queries, keys and values by one GEMM, handed over as attention reads them: dense Q, packed K and
-// V.
+// V. Of cross-attention the queries alone, and, of what they look at, keys and values alone.
 //
 // The rows of W are ordered so that a panel holds whole heads: the queries of some key/value heads,
 // their keys and their values. A thread that owns a panel owns those heads, and needs nobody's
@@ -58,14 +58,23 @@ struct HeadTransform {
   bool any() const { return !q_norm.empty() || !k_norm.empty() || rotary != nullptr; }
 };
 
+// Which of queries, keys and values a step makes, and where the keys and values go.
+struct Projections {
+  Memory memory = Memory::kBatch;
+  bool queries = true;
+  bool keys = true;  // and values
+};
+
 class QkvStep final : public Step {
  public:
-  QkvStep(Linear linear, int kernel, Value x, int state, HeadGroups groups, HeadTransform transform)
+  QkvStep(Linear linear, int kernel, Value x, int state, HeadGroups groups, Projections projections,
+          HeadTransform transform)
       : linear_(std::move(linear)),
         kernel_(kernel),
         x_(x),
         state_(state),
         groups_(groups),
+        projections_(projections),
         transform_(transform),
         norm_(BindRmsNorm()),
         rotary_(BindRotary()),
@@ -77,13 +86,16 @@ class QkvStep final : public Step {
          group < context.PartEnd(groups_.count()); ++group) {
       context.runners[kernel_]->RunPanel(*linear_.weights, group, context.rows, x, context.panel);
       if (transform_.any()) TransformHeads(context);
-      StoreQueries(context, group);
-      PackKeysAndValues(context, group);
+      if (projections_.queries) StoreQueries(context, group);
+      if (projections_.keys) PackKeysAndValues(context, group);
     }
   }
 
   std::string Describe() const override {
-    return "qkv " + std::to_string(linear_.kernel->k()) + " -> " +
+    const char* what = !projections_.keys      ? "queries "
+                       : !projections_.queries ? "keys and values "
+                                               : "qkv ";
+    return what + std::to_string(linear_.kernel->k()) + " -> " +
            std::to_string(linear_.kernel->n()) + ", " + std::to_string(groups_.count()) +
            " head groups, " + (transform_.q_norm.empty() ? "" : "norms of heads, ") +
            (transform_.rotary == nullptr ? "" : "rotary, ") + linear_.kernel->implementation();
@@ -95,13 +107,21 @@ class QkvStep final : public Step {
   }
 
  private:
+  int64_t query_columns() const { return projections_.queries ? groups_.query_columns() : 0; }
+  // Of the panel.
+  int64_t columns() const {
+    return query_columns() +
+           (projections_.keys ? groups_.key_columns() + groups_.value_columns() : 0);
+  }
+
   // Queries and keys in the panel; the heads of a row stand side by side.
   void TransformHeads(const StepContext& context) const {
-    const int64_t query_heads = groups_.size * groups_.queries_per_kv();
-    const int64_t ld = groups_.columns();
+    const int64_t query_heads = query_columns() / groups_.key_dim;
+    const int64_t key_heads = projections_.keys ? groups_.size : 0;
+    const int64_t ld = columns();
     for (int64_t r = 0; r < context.rows; ++r) {
       NormHeads(context.panel + r * ld, query_heads, transform_.q_norm);
-      NormHeads(context.panel + r * ld + groups_.query_columns(), groups_.size, transform_.k_norm);
+      NormHeads(context.panel + r * ld + query_columns(), key_heads, transform_.k_norm);
     }
     if (transform_.rotary == nullptr) return;
     rotary_({.x = context.panel,
@@ -109,13 +129,13 @@ class QkvStep final : public Step {
              .table = transform_.rotary,
              .rows = context.rows,
              .ldx = ld,
-             .heads = query_heads + groups_.size,
+             .heads = query_heads + key_heads,
              .head_dim = groups_.key_dim,
              .dims = groups_.key_dim});
   }
 
   void NormHeads(float* x, int64_t heads, std::span<const float> weight) const {
-    if (weight.empty()) return;
+    if (weight.empty() || heads == 0) return;
     norm_({.x = x,
            .weight = weight.data(),
            .out = x,
@@ -130,7 +150,7 @@ class QkvStep final : public Step {
     const int64_t ld = groups_.heads * groups_.key_dim, columns = groups_.query_columns();
     float* q = context.states[state_].q + context.row_begin * ld + group * columns;
     for (int64_t r = 0; r < context.rows; ++r) {
-      std::memcpy(q + r * ld, context.panel + r * groups_.columns(),
+      std::memcpy(q + r * ld, context.panel + r * this->columns(),
                   static_cast<size_t>(columns) * sizeof(float));
     }
   }
@@ -142,17 +162,18 @@ class QkvStep final : public Step {
     for (int64_t row = context.row_begin; row < row_end;) {
       const int32_t sequence = batch.sequence_of[row];
       const int64_t end = std::min<int64_t>(row_end, batch.offsets[sequence + 1]);
-      const int64_t before = batch.key_rows[sequence] * groups_.kv_heads;
-      const float* k =
-          context.panel + (row - context.row_begin) * groups_.columns() + groups_.query_columns();
+      const SequenceKeys& place = batch.keys[static_cast<int>(projections_.memory)][sequence];
+      const int64_t before = place.first_row * groups_.kv_heads;
+      const float* k = context.panel + (row - context.row_begin) * columns() + query_columns();
       pack_({.k = k,
              .v = k + groups_.key_columns(),
              .packed_k = context.states[state_].k + before * groups_.key_dim,
              .packed_v = context.states[state_].v + before * groups_.value_dim,
+             .blocks = place.blocks,
              .rows = end - row,
              .position = batch.positions[row],
-             .ldk = groups_.columns(),
-             .ldv = groups_.columns(),
+             .ldk = columns(),
+             .ldv = columns(),
              .kv_heads = groups_.kv_heads,
              .key_dim = groups_.key_dim,
              .value_dim = groups_.value_dim,
@@ -167,6 +188,7 @@ class QkvStep final : public Step {
   Value x_;
   int state_;
   HeadGroups groups_;
+  Projections projections_;
   HeadTransform transform_;
   NormFn norm_;
   RotaryFn rotary_;
@@ -187,29 +209,37 @@ inline Result<HeadTransform> GetHeadTransform(Graph& graph, const std::string& n
   return transform;
 }
 
-// Adds the projections of x, NAME.{q,k,v} or with additive scores NAME.{qa,ka,v}; returns the
-// attention state they fill.
-inline Result<int> AddQkv(Graph& graph, Value x, const std::string& name,
-                          const HeadGroups& groups) {
+// Adds the projections of x that are asked for, of NAME.{q,k,v} or with additive scores
+// NAME.{qa,ka,v}; returns the attention state they fill. Of a source, nothing is done to heads.
+inline Result<int> AddQkv(Graph& graph, Value x, const std::string& name, const HeadGroups& groups,
+                          const Projections& projections = {}) {
   const bool additive = graph.config().score == Score::kAdditive;
   const std::string q = name + (additive ? ".qa" : ".q"), k = name + (additive ? ".ka" : ".k");
   std::vector<RowBlock> blocks;
   for (int64_t group = 0; group < groups.count(); ++group) {
-    blocks.push_back({q, group * groups.query_columns(), groups.query_columns()});
+    if (projections.queries) {
+      blocks.push_back({q, group * groups.query_columns(), groups.query_columns()});
+    }
+    if (!projections.keys) continue;
     blocks.push_back({k, group * groups.key_columns(), groups.key_columns()});
     blocks.push_back({name + ".v", group * groups.value_columns(), groups.value_columns()});
   }
-  Result<Linear> linear = graph.weights().GetLinear(blocks, groups.columns());
+  int64_t columns = projections.queries ? groups.query_columns() : 0;
+  if (projections.keys) columns += groups.key_columns() + groups.value_columns();
+  Result<Linear> linear = graph.weights().GetLinear(blocks, columns);
   if (!linear.ok()) return linear.status();
-  const Result<HeadTransform> transform = GetHeadTransform(graph, name);
+  Result<HeadTransform> transform = HeadTransform();
+  if (projections.memory != Memory::kSource) transform = GetHeadTransform(graph, name);
   if (!transform.ok()) return transform.status();
-  const int state = graph.NextState({.query_columns = groups.heads * groups.key_dim,
+  const int state = graph.NextState({.memory = projections.memory,
+                                     .query_columns = groups.heads * groups.key_dim,
                                      .key_columns = groups.kv_heads * groups.key_dim,
                                      .value_columns = groups.kv_heads * groups.value_dim});
   Node node;
   node.reads = {x};
   const int kernel = graph.UseKernel(linear->kernel);
-  node.step = std::make_unique<QkvStep>(std::move(*linear), kernel, x, state, groups, *transform);
+  node.step = std::make_unique<QkvStep>(std::move(*linear), kernel, x, state, groups, projections,
+                                        *transform);
   graph.Add(std::move(node));
   return state;
 }

@@ -2,7 +2,9 @@
 #ifndef ATTEND_ENGINE_OPS_ROTARY_H_
 #define ATTEND_ENGINE_OPS_ROTARY_H_
 
+#include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <vector>
 
 #include "engine/graph.h"
@@ -10,12 +12,25 @@
 
 namespace attend::ops {
 
-// theta^(-2i/E) for i < E/2: the angle by which pair i turns from one position to the next.
+// The angle by which pair i turns from one position to the next, i < E/2: theta^(-2i/E), scaled as
+// the config says. Linear: divided by the factor. Llama3: as it is where a turn takes at most
+// original_length / high_factor positions, divided by the factor where it takes more than
+// original_length / low_factor, and in between a mixture of both.
 inline std::vector<double> RotaryFrequencies(const ModelConfig& config) {
   std::vector<double> frequencies(static_cast<size_t>(config.head_dim / 2));
   for (size_t i = 0; i < frequencies.size(); ++i) {
     const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(config.head_dim);
-    frequencies[i] = std::pow(config.rope_theta, exponent);
+    double frequency = std::pow(config.rope_theta, exponent);
+    const double slow = frequency / config.rope_factor;
+    if (config.rope_scaling == RopeScaling::kLinear) frequency = slow;
+    if (config.rope_scaling == RopeScaling::kLlama3) {
+      const double original = static_cast<double>(config.rope_original_length);
+      const double turns = original * frequency / (2 * std::numbers::pi);
+      const double low = config.rope_low_factor, high = config.rope_high_factor;
+      const double fast_part = std::clamp((turns - low) / (high - low), 0.0, 1.0);
+      frequency = (1 - fast_part) * slow + fast_part * frequency;
+    }
+    frequencies[i] = frequency;
   }
   return frequencies;
 }

@@ -158,6 +158,10 @@ struct TokenBatch {
   std::span<const int32_t> ids = {};       // [T], each in [0, vocab_size)
   std::span<const int32_t> offsets = {};   // [B+1]: sequence b is ids[offsets[b] .. offsets[b+1])
   std::span<const int32_t> type_ids = {};  // [T] or empty (all 0)
+  // Of an encoder-decoder: what has been written so far, its start token first; sequence b answers
+  // to sequence b of ids. Each token sees those before it.
+  std::span<const int32_t> decoder_ids = {};      // [T'], or empty for other models
+  std::span<const int32_t> decoder_offsets = {};  // [B+1], or empty
   // Edges of all sequences, end to end: those of sequence b are edges[edge_offsets[b] ..
   // edge_offsets[b+1]), i and j counted from the start of the sequence, in any order.
   std::span<const Edge> edges = {};
@@ -175,10 +179,13 @@ struct VectorBatch {
 
 // Views of what a run computed. They belong to the Session and are valid until its next Run.
 struct Output {
-  std::span<const float> hidden = {};  // [T, D]
+  std::span<const float> hidden = {};  // [T, D]; of an encoder-decoder the decoder's, [T', D]
   std::span<const float> pooled = {};  // [B, D'] or empty: the pooler's, the sentence embedding, or
                                        // what the logits of a sequence are made of
-  std::span<const float> logits = {};  // [T, C] or [B, C] or empty, as the task says
+  // [T, C] or [B, C] or empty, as the task says. Of models that generate [T, V] or [T', V]: row t
+  // scores the token that follows token t.
+  std::span<const float> logits = {};
+  std::span<const float> encoder_hidden = {};  // [T, D] of an encoder-decoder
   Share share = Share::kAuto;          // how the rows were shared
 };
 

@@ -1,0 +1,252 @@
+#include "engine/runner.h"
+
+#include <algorithm>
+
+#include "kernels/attention.h"
+#include "kernels/isa.h"
+
+namespace attend {
+namespace {
+
+// One run, for its threads.
+struct PlanRun {
+  PlanRunner* runner;
+  Workers* workers;
+  const BatchView* batch;
+  Share share;
+  int parts;
+};
+
+}  // namespace
+
+// One thread's walk over the plan.
+class Walk {
+ public:
+  Walk(const PlanRun& run, int part)
+      : run_(run), plan_(run.runner->plan_), mine_(run.workers->shares[part]), part_(part) {
+    const PlanRunner& runner = *run.runner;
+    const WorkerMemory& memory = run.workers->memory[part];
+    context_.batch = run.batch;
+    context_.values = plan_.values.data();
+    context_.arena = runner.arena_.data();
+    context_.states = runner.states_.data();
+    context_.runners = runner.runner_tables_[part].data();
+    context_.own_tile = memory.tile.data();
+    context_.panel = memory.panel.data();
+    context_.copy = memory.copy.data();
+    context_.scratch = memory.scratch.data();
+  }
+
+  void Run() {
+    for (size_t s = 0; s < plan_.segments.size(); ++s) {
+      const Segment& segment = plan_.segments[s];
+      if (MustWait(segment)) run_.workers->barrier.Wait();
+      context_.segment = static_cast<int>(s);
+      const bool by_columns = run_.share == Share::kColumns;
+      if (segment.domain == Domain::kTokens) {
+        RunRows(segment, mine_.row_begin, mine_.row_end, by_columns);
+      } else if (by_columns) {
+        RunRows(segment, 0, run_.batch->sequences, true);
+      } else {
+        RunRows(segment, mine_.sequence_begin, mine_.sequence_end, false);
+      }
+    }
+  }
+
+ private:
+  bool MustWait(const Segment& segment) const {
+    switch (run_.share) {
+      case Share::kRows:
+        return segment.reads_state || segment.reads_sequence;
+      case Share::kColumns:
+        return segment.reads_sequence;
+      default:
+        return false;
+    }
+  }
+
+  void RunRows(const Segment& segment, int64_t begin, int64_t end, bool by_columns) {
+    Workers& workers = *run_.workers;
+    context_.by_columns = by_columns;
+    context_.part = by_columns ? part_ : 0;
+    context_.parts = by_columns ? run_.parts : 1;
+    context_.tile_rows = by_columns ? run_.runner->column_tile_rows_ : kTileRows;
+    context_.shared_tile = by_columns ? workers.shared_tile.data() : context_.own_tile;
+    for (int64_t row = begin; row < end; row += context_.tile_rows) {
+      // Others may still read what the last tile left in the shared one.
+      if (by_columns && row > begin) workers.barrier.Wait();
+      context_.row_begin = row;
+      context_.rows = std::min(context_.tile_rows, end - row);
+      for (const int i : segment.steps) {
+        if (by_columns && plan_.column_barrier[i]) workers.barrier.Wait();
+        plan_.steps[i]->Run(context_);
+      }
+    }
+  }
+
+  const PlanRun& run_;
+  const Plan& plan_;
+  const ThreadShare& mine_;
+  int part_;
+  StepContext context_;
+};
+
+namespace {
+
+void RunPart(void* argument, int part) { Walk(*static_cast<const PlanRun*>(argument), part).Run(); }
+
+// A thread's tile, under whichever share needs the most.
+int64_t TileFloats(const PlanRunner& runner) {
+  const Plan& plan = runner.plan();
+  return std::max(plan.row_tile_columns * kTileRows,
+                  plan.own_column_tile_columns * runner.column_tile_rows());
+}
+
+}  // namespace
+
+void MemoryTally::Take(int64_t floats, AlignedFloats* buffer) {
+  bytes += static_cast<size_t>(floats) * sizeof(float);
+  if (!ok) return;
+  *buffer = AlignedFloats(static_cast<size_t>(floats));
+  ok = floats == 0 || buffer->data() != nullptr;
+}
+
+void TakeStates(std::span<const StateInfo> infos, int64_t rows, std::vector<KeyMemory>* states,
+                MemoryTally* tally) {
+  for (const StateInfo& info : infos) {
+    KeyMemory& state = states->emplace_back();
+    tally->Take(rows * info.key_columns, &state.k);
+    tally->Take(rows * info.value_columns, &state.v);
+  }
+}
+
+void Workers::Allocate(int num_threads, Share asked, std::span<const PlanRunner* const> runners,
+                       MemoryTally* tally) {
+  share = asked;
+  rates = RatesOf(BoundIsa());
+  int64_t tile = 0, panel = 0, copy = 0, scratch = 0, shared = 0;
+  for (const PlanRunner* runner : runners) {
+    const Plan& plan = runner->plan();
+    const int64_t rows = std::max(kTileRows, runner->column_tile_rows());
+    tile = std::max(tile, TileFloats(*runner));
+    panel = std::max(panel, plan.panel_columns * rows);
+    copy = std::max(copy, plan.copy_columns * rows);
+    scratch = std::max(scratch, AttentionScratchFloats(runner->limits().keys));
+    shared = std::max(shared, plan.shared_column_tile_columns * runner->column_tile_rows());
+  }
+  if (num_threads > 1 || asked == Share::kColumns) tally->Take(shared, &shared_tile);
+  tally->Size(num_threads, &memory);
+  tally->Size(num_threads, &shares);
+  for (WorkerMemory& mine : memory) {
+    tally->Take(tile, &mine.tile);
+    tally->Take(panel, &mine.panel);
+    tally->Take(copy, &mine.copy);
+    tally->Take(scratch, &mine.scratch);
+  }
+}
+
+Status Workers::Start(ThreadBackend backend, Executor* executor) {
+  Result<std::unique_ptr<Threads>> made = Threads::Create(backend, count(), executor);
+  if (!made.ok()) return made.status();
+  threads = std::move(*made);
+  return Status();
+}
+
+Status PlanRunner::Create(Plan plan, const PlanLimits& limits, int num_threads,
+                          MemoryTally* tally) {
+  plan_ = std::move(plan);
+  limits_ = limits;
+  column_tile_rows_ = std::min(kColumnTileRows, RoundUp<int64_t>(limits.tokens, kTileRows));
+  tally->bytes += plan_.table_bytes();
+  tally->Take(plan_.arena_floats, &arena_);
+  tally->Take(plan_.query_floats, &queries_);
+  batch_states_.reserve(plan_.states.size());
+  for (const StateInfo& info : plan_.states) {
+    AttentionState state{.q = queries_.data()};
+    if (info.memory == Memory::kBatch) {
+      KeyMemory& keys = batch_states_.emplace_back();
+      tally->Take(key_rows() * info.key_columns, &keys.k);
+      tally->Take(key_rows() * info.value_columns, &keys.v);
+      state.k = keys.k.data();
+      state.v = keys.v.data();
+    }
+    states_.push_back(state);
+  }
+  runners_.resize(static_cast<size_t>(num_threads));
+  runner_tables_.resize(static_cast<size_t>(num_threads));
+  for (size_t thread = 0; thread < runners_.size(); ++thread) {
+    for (const std::shared_ptr<const LinearKernel>& kernel : plan_.kernels) {
+      Result<std::unique_ptr<LinearRunner>> runner = LinearRunner::Create(kernel);
+      if (!runner.ok()) return runner.status();
+      tally->bytes += (*runner)->bytes();
+      runner_tables_[thread].push_back(runner->get());
+      runners_[thread].push_back(std::move(*runner));
+    }
+  }
+  const bool looks_beyond =
+      std::any_of(plan_.states.begin(), plan_.states.end(),
+                  [](const StateInfo& info) { return info.memory != Memory::kBatch; });
+  if (looks_beyond) tally->Size(limits.sequences, &keys_seen_);
+  return Status();
+}
+
+int64_t PlanRunner::key_rows() const {
+  return (limits_.tokens + limits_.sequences * (kKeyBlock - 1)) / kKeyBlock * kKeyBlock;
+}
+
+std::vector<StateInfo> PlanRunner::StatesIn(Memory memory) const {
+  std::vector<StateInfo> found;
+  for (const StateInfo& info : plan_.states) {
+    if (info.memory == memory) found.push_back(info);
+  }
+  return found;
+}
+
+void PlanRunner::Attach(Memory memory, std::span<const KeyMemory> states) {
+  size_t next = 0;
+  for (size_t i = 0; i < states_.size(); ++i) {
+    if (plan_.states[i].memory != memory) continue;
+    states_[i].k = states[next].k.data();
+    states_[i].v = states[next].v.data();
+    ++next;
+  }
+}
+
+Share PlanRunner::Choose(const BatchView& batch, const Workers& workers, int parts) {
+  if (workers.share != Share::kAuto) return workers.share;
+  const std::span<const int32_t> offsets(batch.offsets, static_cast<size_t>(batch.sequences) + 1);
+  std::span<const int64_t> seen;
+  int64_t attentions = 0;
+  for (const int64_t count : plan_.attentions) attentions += count;
+  if (!keys_seen_.empty() && attentions > 0) {
+    for (int64_t b = 0; b < batch.sequences; ++b) {
+      int64_t keys = 0;
+      for (int m = 0; m < kMemories; ++m) {
+        if (plan_.attentions[m] > 0) keys += plan_.attentions[m] * batch.keys[m][b].count;
+      }
+      keys_seen_[b] = keys / attentions;
+    }
+    seen = std::span<const int64_t>(keys_seen_).first(static_cast<size_t>(batch.sequences));
+  }
+  return ChooseShare(plan_.costs, workers.rates, offsets, parts, seen);
+}
+
+Share PlanRunner::Run(const BatchView& batch, Workers* workers) {
+  const int parts = std::min(workers->threads->Available(), workers->count());
+  const Share share = Choose(batch, *workers, parts);
+  CutShares(share, {batch.offsets, static_cast<size_t>(batch.sequences) + 1}, parts,
+            workers->shares);
+  workers->barrier.Reset(parts);
+  PlanRun run{this, workers, &batch, share, parts};
+  workers->threads->Run(parts, &RunPart, &run);
+  return share;
+}
+
+std::span<const float> PlanRunner::View(Value value, const BatchView& batch) const {
+  if (value.id < 0) return {};
+  const ValueInfo& info = plan_.values[value.id];
+  const int64_t rows = info.domain == Domain::kTokens ? batch.tokens : batch.sequences;
+  return {arena_.data() + info.arena, static_cast<size_t>(rows * info.width)};
+}
+
+}  // namespace attend

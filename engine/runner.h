@@ -1,0 +1,114 @@
+// A compiled plan in its memory, and the threads' walk over it. Whatever runs a plan, runs it here.
+#ifndef ATTEND_ENGINE_RUNNER_H_
+#define ATTEND_ENGINE_RUNNER_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "attend/attend.h"
+#include "attend/status.h"
+#include "engine/parallel.h"
+#include "engine/plan.h"
+#include "engine/share.h"
+#include "kernels/aligned.h"
+
+namespace attend {
+
+// Counts what is taken, and remembers whether all of it was there.
+struct MemoryTally {
+  size_t bytes = 0;
+  bool ok = true;
+  void Take(int64_t floats, AlignedFloats* buffer);
+  // Sizes a vector, which throws if there is no memory.
+  template <typename T>
+  void Size(int64_t count, std::vector<T>* vector) {
+    vector->resize(static_cast<size_t>(count));
+    bytes += vector->size() * sizeof(T);
+  }
+};
+
+// What bounds the runs of a plan.
+struct PlanLimits {
+  int64_t tokens = 0;
+  int64_t sequences = 0;
+  int64_t keys = 0;  // that one query sees
+};
+
+// Packed keys and values of one attention state.
+struct KeyMemory {
+  AlignedFloats k, v;
+};
+
+// Takes keys and values of `rows` rows for every state.
+void TakeStates(std::span<const StateInfo> infos, int64_t rows, std::vector<KeyMemory>* states,
+                MemoryTally* tally);
+
+class PlanRunner;
+
+// What one thread has for itself, whichever plan it runs.
+struct WorkerMemory {
+  AlignedFloats tile, panel, copy, scratch;
+};
+
+// The threads of a session. They serve its plans, one at a time.
+struct Workers {
+  // Takes the memory that the largest of `runners` needs.
+  void Allocate(int num_threads, Share asked, std::span<const PlanRunner* const> runners,
+                MemoryTally* tally);
+  // Errors: as of Threads::Create.
+  Status Start(ThreadBackend backend, Executor* executor);
+
+  int count() const { return static_cast<int>(memory.size()); }
+
+  Share share = Share::kAuto;  // as asked for
+  MachineRates rates;
+  std::unique_ptr<Threads> threads;
+  Barrier barrier;
+  std::vector<WorkerMemory> memory;
+  std::vector<ThreadShare> shares;
+  AlignedFloats shared_tile;
+};
+
+class PlanRunner {
+ public:
+  // Takes the plan's own memory: arena, queries, keys and values of the batch, and what every
+  // thread needs of oneDNN. Errors: kInternal, kCapacity (oneDNN); memory: see `tally`.
+  Status Create(Plan plan, const PlanLimits& limits, int num_threads, MemoryTally* tally);
+
+  // How many states are in `memory`, and how wide they are.
+  std::vector<StateInfo> StatesIn(Memory memory) const;
+  // Where the states in `memory` are, in the order that the plan made them: for all but kBatch.
+  void Attach(Memory memory, std::span<const KeyMemory> states);
+
+  // Runs all of `batch`, which must be within the limits. Returns how the rows were shared.
+  Share Run(const BatchView& batch, Workers* workers);
+
+  // What Run left of an output; empty if the plan has none.
+  std::span<const float> View(Value value, const BatchView& batch) const;
+
+  const Plan& plan() const { return plan_; }
+  const PlanLimits& limits() const { return limits_; }
+  // Rows of packed keys that a batch may take: every sequence begins a block of its own.
+  int64_t key_rows() const;
+  int64_t column_tile_rows() const { return column_tile_rows_; }
+
+ private:
+  friend class Walk;
+  Share Choose(const BatchView& batch, const Workers& workers, int parts);
+
+  Plan plan_;
+  PlanLimits limits_;
+  int64_t column_tile_rows_ = kColumnTileRows;
+  AlignedFloats arena_, queries_;
+  std::vector<KeyMemory> batch_states_;  // at most 2
+  std::vector<AttentionState> states_;
+  std::vector<std::vector<std::unique_ptr<LinearRunner>>> runners_;  // by thread and kernel index
+  std::vector<std::vector<LinearRunner*>> runner_tables_;
+  std::vector<int64_t> keys_seen_;  // by sequence; of plans that look beyond their batch
+};
+
+}  // namespace attend
+
+#endif  // ATTEND_ENGINE_RUNNER_H_
