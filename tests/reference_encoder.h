@@ -25,14 +25,16 @@ struct EncoderOutput {
   Matrix logits;  // [L, C] or [1, C]
 };
 
-// How exact the twin is. kF32 does what f32 may do: every element of a matrix is off, up or down,
-// by 2^-22 of the largest of its row, and an activation by as much of its argument. How far that
-// gets from the exact result says how much an f32 engine may differ for this model.
-enum class Rounding { kNone, kF32 };
+// How exact the twin is. A seed above 0 does what f32 may do: every element of a matrix is off, up
+// or down as the seed has it, by 2^-22 of the largest of its row, and an activation by as much of
+// its argument. How far a few of these get from the exact result says how much an f32 engine may
+// differ for this model.
+struct Noise {
+  uint64_t seed = 0;
+};
 
 EncoderOutput RunEncoder(const ModelConfig& config, const Weights& weights,
-                         const testing::FamilySequence& sequence,
-                         Rounding rounding = Rounding::kNone);
+                         const testing::FamilySequence& sequence, Noise noise = {});
 
 }  // namespace attend::reference
 
