@@ -37,12 +37,9 @@ static_assert(kRows <= kMaxAttentionRows);
 // One head of one call.
 struct Head {
   const AttentionArgs* args;
-  int64_t row;     // of the call: the first of the rows in work
-  const float* q;  // its queries
-  float* out;      // its output
-  const float* k;  // this head in block 0
-  const float* v;
-  size_t k_stride, v_stride;  // floats from one block of keys to the next
+  int64_t row;                // of the call: the first of the rows in work
+  const float* q;             // its queries
+  float* out;                 // its output
   size_t key_dim, value_dim;  // A, E
   // What scores are multiplied by: log2 e under those normalisers that take a power, so that it is
   // one of two, else 1.

@@ -36,22 +36,21 @@ namespace HWY_NAMESPACE {
 
 // kR rows of one head, all stages. Not inlined: one copy for each number of rows is code enough.
 template <size_t kR>
-HWY_NOINLINE void AttendRows(const Head& head) {
+HWY_NOINLINE void AttendRows(const Head& head, KeyWalk& walk) {
   const F32 d;
   float* const q = head.args->scratch;
-  float* const weights = q + kMaxAttentionRows * kColumnChunk;
-  KeyWalk walk(*head.args, head.row, kR);
-  KeyChunk chunk;
-  RowStates states;
-  BeginStates(*head.args->spec, kR, states);
+  float* const weights = q + kMaxAttentionRows * kPackedRow;
+  const KeyChunk& chunk = walk.chunk();
+  RowStates states{};
   bool first = true;
-  for (; walk.Next(&chunk); first = false) {
+  walk.Begin(head.row, kR);
+  for (; walk.Next(); first = false) {
     if (head.additive == nullptr) {
       DotScores<kR>(d, head, chunk, first, q, weights);
     } else {
       AdditiveScores<kR>(d, head, chunk, first, q, weights);
     }
-    NormalizeRows(head, walk, {chunk, weights, kR}, states);
+    NormalizeRows<kR>(d, head, walk, first, weights, states);
     WeightedSum<kR>(d, head, chunk, weights, first, states);
   }
   if (first) ZeroRows(head, kR);
@@ -59,26 +58,30 @@ HWY_NOINLINE void AttendRows(const Head& head) {
 
 // Takes kR rows at a time while there are that many.
 template <size_t kR>
-HWY_INLINE void AttendWhile(Head& head) {
+HWY_INLINE void AttendWhile(Head& head, KeyWalk& walk) {
   const AttentionArgs& args = *head.args;
   for (; args.query_count - head.row >= static_cast<int64_t>(kR); head.row += kR) {
-    AttendRows<kR>(head);
+    AttendRows<kR>(head, walk);
     head.q += static_cast<int64_t>(kR) * args.ldq;
     head.out += static_cast<int64_t>(kR) * args.ld_out;
   }
 }
 
-Head MakeHead(const AttentionArgs& args, int64_t h) {
+HeadKeys KeysOf(const AttentionArgs& args, int64_t h) {
   const AttentionSpec& spec = *args.spec;
   const int64_t g = h / (spec.heads / spec.kv_heads);
+  return {.k = args.packed_k + g * spec.key_dim * kKeyBlock,
+          .v = args.packed_v + g * spec.value_dim * kKeyBlock,
+          .k_stride = kKeyBlock * spec.kv_heads * spec.key_dim,
+          .v_stride = kKeyBlock * spec.kv_heads * spec.value_dim};
+}
+
+Head MakeHead(const AttentionArgs& args, int64_t h) {
+  const AttentionSpec& spec = *args.spec;
   Head head{};
   head.args = &args;
   head.q = args.q + h * spec.key_dim;
   head.out = args.out + h * spec.value_dim;
-  head.k = args.packed_k + g * spec.key_dim * kKeyBlock;
-  head.v = args.packed_v + g * spec.value_dim * kKeyBlock;
-  head.k_stride = static_cast<size_t>(kKeyBlock * spec.kv_heads * spec.key_dim);
-  head.v_stride = static_cast<size_t>(kKeyBlock * spec.kv_heads * spec.value_dim);
   head.key_dim = static_cast<size_t>(spec.key_dim);
   head.value_dim = static_cast<size_t>(spec.value_dim);
   head.unit = TakesPowers(spec.normalizer) ? kLog2E : 1.0f;
@@ -100,14 +103,15 @@ Head MakeHead(const AttentionArgs& args, int64_t h) {
 void Attention(const AttentionArgs& args) {
   for (int64_t h = args.head_begin; h < args.head_end; ++h) {
     Head head = MakeHead(args, h);
+    KeyWalk walk(args, KeysOf(args, h));
     // Rows of a graph seldom see the same blocks: one by one each reads its own alone.
     if (args.edge_offsets == nullptr) {
-      AttendWhile<kRows>(head);
-      if constexpr (kRows > 8) AttendWhile<8>(head);
-      if constexpr (kRows > 4) AttendWhile<4>(head);
-      AttendWhile<2>(head);
+      AttendWhile<kRows>(head, walk);
+      if constexpr (kRows > 8) AttendWhile<8>(head, walk);
+      if constexpr (kRows > 4) AttendWhile<4>(head, walk);
+      AttendWhile<2>(head, walk);
     }
-    AttendWhile<1>(head);
+    AttendWhile<1>(head, walk);
   }
 }
 
@@ -123,7 +127,7 @@ HWY_EXPORT(Attention);
 AttentionFn BindAttention() { return ATTEND_BIND(Attention); }
 
 int64_t AttentionScratchFloats(int64_t num_keys) {
-  constexpr int64_t rows = kMaxAttentionRows, columns = kColumnChunk;
+  constexpr int64_t rows = kMaxAttentionRows, columns = kPackedRow;
   const int64_t blocks = std::min<int64_t>(kChunkBlocks, (num_keys + kKeyBlock - 1) / kKeyBlock);
   return rows * (columns + blocks * kKeyBlock);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "kernels/attention.h"
 
@@ -20,6 +21,8 @@ inline constexpr size_t kChunkBlocks = 32;
 inline constexpr size_t kMaxAttentionRows = 12;
 // Elements of a query that are packed at a time; wider heads take several rounds.
 inline constexpr size_t kColumnChunk = 256;
+// Floats from one packed row to the next: no multiple of a page, so that rows do not collide in L1.
+inline constexpr size_t kPackedRow = kColumnChunk + kKeyBlock;
 
 inline constexpr uint32_t kAllLanes = 0xffff;
 
@@ -47,11 +50,20 @@ inline SeenKeys KeysSeenAt(const AttentionSpec& spec, int64_t position, int64_t 
   return {0, 0, std::max(seen.prefix, seen.end)};
 }
 
+// The packed keys and values of one head, and how far it is from one block to the next.
+struct HeadKeys {
+  const float* k;
+  const float* v;
+  int64_t k_stride, v_stride;
+};
+
 // The blocks of one chunk, in ascending order.
 struct KeyChunk {
   size_t blocks = 0;
-  int32_t logical[kChunkBlocks];   // holds keys 16 logical .. 16 logical + 15
-  int32_t physical[kChunkBlocks];  // where it lies in packed_k and packed_v
+  size_t last_count = 0;          // keys that exist of the last block; all others are whole
+  int32_t logical[kChunkBlocks];  // holds keys 16 logical .. 16 logical + 15
+  const float* k[kChunkBlocks];
+  const float* v[kChunkBlocks];
   // With edges: the lanes that the row sees, by block, and the same as places in the chunk.
   uint16_t lanes[kChunkBlocks];
   size_t places = 0;
@@ -59,44 +71,59 @@ struct KeyChunk {
   bool last = false;  // no chunk follows
 };
 
-// Goes over the blocks of which a group of rows, positions [position, position + rows), sees
-// something. With edges the group is one row, number `row` of the call.
+// Goes over the blocks of one head's keys of which a group of rows sees something.
 class KeyWalk {
  public:
-  KeyWalk(const AttentionArgs& args, int64_t row, size_t rows)
-      : physical_(args.blocks), edges_(args.edge_offsets != nullptr), all_{0, 0, args.num_keys} {
-    const AttentionSpec& spec = *args.spec;
-    alike_ = !spec.causal && spec.window_left < 0 && spec.window_right < 0;
-    if (alike_) {
-      seen_[0] = all_;
-      end_ = BlocksOf(args.num_keys);
-    } else {
-      SetRanges(args, args.query_begin + row, rows);
-    }
-    if (edges_) {
-      edge_ = args.edge_keys + args.edge_offsets[row];
-      edge_end_ = args.edge_keys + args.edge_offsets[row + 1];
-      SkipUnseenEdges();
-    }
+  KeyWalk(const AttentionArgs& args, const HeadKeys& keys)
+      : args_(args),
+        keys_(keys),
+        edges_(args.edge_offsets != nullptr),
+        alike_(!args.spec->causal && args.spec->window_left < 0 && args.spec->window_right < 0),
+        all_{0, 0, args.num_keys} {
+    if (!alike_) return;
+    seen_[0] = all_;
+    end_ = BlocksOf(args.num_keys);
+    // One chunk for all groups of rows.
+    fixed_ = !edges_ && end_ <= static_cast<int64_t>(kChunkBlocks);
+    if (fixed_) NextOfRanges();
   }
 
-  // The next chunk; false if there is none.
-  bool Next(KeyChunk* chunk) {
-    chunk->blocks = chunk->places = 0;
-    return edges_ ? NextOfEdges(chunk) : NextOfRanges(chunk);
+  // Rows [row, row + rows) of the call are next. With edges a group is one row.
+  void Begin(int64_t row, size_t rows) {
+    begun_ = true;
+    if (fixed_) return;
+    if (alike_) {
+      next_ = 0;
+    } else {
+      SetRanges(args_.query_begin + row, rows);
+    }
+    if (!edges_) return;
+    edge_ = args_.edge_keys + args_.edge_offsets[row];
+    edge_end_ = args_.edge_keys + args_.edge_offsets[row + 1];
+    count_ = 0;
+    SkipUnseenEdges();
   }
+
+  // Goes to the next chunk; false if there is none.
+  bool Next() {
+    if (fixed_) return std::exchange(begun_, false);
+    return edges_ ? NextOfEdges() : NextOfRanges();
+  }
+  const KeyChunk& chunk() const { return chunk_; }
+  // Whether every row sees the same keys; of edges, only that one row does.
+  bool alike() const { return alike_; }
 
   // Whether every row of the group sees all 16 keys of the chunk's block b.
-  bool AllSee(const KeyChunk& chunk, size_t b) const {
-    if (edges_) return chunk.lanes[b] == kAllLanes;
-    const int64_t key = chunk.logical[b] * kKeyBlock;
+  bool AllSee(size_t b) const {
+    if (edges_) return chunk_.lanes[b] == kAllLanes;
+    const int64_t key = chunk_.logical[b] * kKeyBlock;
     return key + kKeyBlock <= all_.prefix || (all_.begin <= key && key + kKeyBlock <= all_.end);
   }
 
   // The lanes of the chunk's block b that row r of the group sees, one bit each.
-  uint32_t Lanes(const KeyChunk& chunk, size_t b, size_t r) const {
-    if (edges_) return chunk.lanes[b];
-    const int64_t key = chunk.logical[b] * kKeyBlock;
+  uint32_t Lanes(size_t b, size_t r) const {
+    if (edges_) return chunk_.lanes[b];
+    const int64_t key = chunk_.logical[b] * kKeyBlock;
     const SeenKeys& seen = Seen(r);
     return LanesBelow(seen.prefix - key) |
            (LanesBelow(seen.end - key) & ~LanesBelow(seen.begin - key));
@@ -111,12 +138,12 @@ class KeyWalk {
   const SeenKeys& Seen(size_t r) const { return seen_[alike_ ? 0 : r]; }
 
   // What each row sees, what all do, and the blocks of which any sees something.
-  void SetRanges(const AttentionArgs& args, int64_t position, size_t rows) {
-    int64_t any_prefix = 0, any_begin = args.num_keys, any_end = 0;
-    all_.prefix = args.num_keys;
+  void SetRanges(int64_t position, size_t rows) {
+    int64_t any_prefix = 0, any_begin = args_.num_keys, any_end = 0;
+    all_ = {args_.num_keys, 0, args_.num_keys};
     for (size_t r = 0; r < rows; ++r) {
       const SeenKeys seen =
-          KeysSeenAt(*args.spec, position + static_cast<int64_t>(r), args.num_keys);
+          KeysSeenAt(*args_.spec, position + static_cast<int64_t>(r), args_.num_keys);
       seen_[r] = seen;
       any_prefix = std::max(any_prefix, seen.prefix);
       if (seen.begin < seen.end) {
@@ -135,22 +162,31 @@ class KeyWalk {
 
   static uint32_t LanesBelow(int64_t n) { return (1u << std::clamp<int64_t>(n, 0, kKeyBlock)) - 1; }
 
-  void Push(int64_t block, KeyChunk* chunk) const {
-    const int32_t logical = static_cast<int32_t>(block);
-    chunk->logical[chunk->blocks] = logical;
-    chunk->physical[chunk->blocks] = physical_ != nullptr ? physical_[logical] : logical;
-    ++chunk->blocks;
+  void Push(int64_t block) {
+    const int64_t at = args_.blocks != nullptr ? args_.blocks[block] : block;
+    chunk_.logical[chunk_.blocks] = static_cast<int32_t>(block);
+    chunk_.k[chunk_.blocks] = keys_.k + at * keys_.k_stride;
+    chunk_.v[chunk_.blocks] = keys_.v + at * keys_.v_stride;
+    ++chunk_.blocks;
   }
 
-  bool NextOfRanges(KeyChunk* chunk) {
+  // When all blocks of the chunk are there.
+  void Finish(bool last) {
+    const int64_t left = args_.num_keys - chunk_.logical[chunk_.blocks - 1] * kKeyBlock;
+    chunk_.last_count = static_cast<size_t>(std::min(left, kKeyBlock));
+    chunk_.last = last;
+  }
+
+  bool NextOfRanges() {
     if (next_ >= end_) return false;
     constexpr int64_t size = kChunkBlocks;
     const int64_t chunk_end = std::min(end_, (next_ / size + 1) * size);
+    chunk_.blocks = 0;
     while (next_ < chunk_end) {
-      Push(next_++, chunk);
+      Push(next_++);
       if (next_ == prefix_blocks_) next_ = begin_;
     }
-    chunk->last = next_ >= end_;
+    Finish(next_ >= end_);
     return true;
   }
 
@@ -158,36 +194,42 @@ class KeyWalk {
     while (edge_ != edge_end_ && !seen_[0].Has(*edge_)) ++edge_;
   }
 
-  bool NextOfEdges(KeyChunk* chunk) {
+  bool NextOfEdges() {
+    if (edge_ == edge_end_) return false;
+    chunk_.blocks = chunk_.places = 0;
     while (edge_ != edge_end_) {
       const int64_t block = *edge_ / kKeyBlock;
       const int64_t lane = *edge_ % kKeyBlock;
-      if (chunk->blocks == 0 || chunk->logical[chunk->blocks - 1] != block) {
-        if (chunk->blocks == kChunkBlocks) break;
-        chunk->lanes[chunk->blocks] = 0;
-        Push(block, chunk);
+      if (chunk_.blocks == 0 || chunk_.logical[chunk_.blocks - 1] != block) {
+        if (chunk_.blocks == kChunkBlocks) break;
+        chunk_.lanes[chunk_.blocks] = 0;
+        Push(block);
       }
-      const size_t b = chunk->blocks - 1;
-      chunk->lanes[b] = static_cast<uint16_t>(chunk->lanes[b] | 1u << lane);
-      chunk->place[chunk->places++] = static_cast<uint16_t>(b * kKeyBlock + lane);
+      const size_t b = chunk_.blocks - 1;
+      chunk_.lanes[b] = static_cast<uint16_t>(chunk_.lanes[b] | 1u << lane);
+      chunk_.place[chunk_.places++] = static_cast<uint16_t>(b * kKeyBlock + lane);
       ++count_;
       ++edge_;
       SkipUnseenEdges();
     }
-    chunk->last = edge_ == edge_end_;
-    return chunk->blocks > 0;
+    Finish(edge_ == edge_end_);
+    return true;
   }
 
-  const int32_t* physical_;
-  bool edges_;
-  bool alike_;  // every row sees all keys
-  SeenKeys all_;
+  const AttentionArgs& args_;
+  const HeadKeys keys_;
+  const bool edges_;
+  const bool alike_;    // every row sees all keys
+  bool fixed_ = false;  // and they are one chunk
+  bool begun_ = false;
+  SeenKeys all_;                      // what all rows of the group see
   SeenKeys seen_[kMaxAttentionRows];  // by row
   // Blocks [0, prefix_blocks_) and [begin_, end_); next_ is the next of them.
   int64_t prefix_blocks_ = 0, begin_ = 0, end_ = 0, next_ = 0;
   const int32_t* edge_ = nullptr;
   const int32_t* edge_end_ = nullptr;
   int64_t count_ = 0;
+  KeyChunk chunk_;
 };
 
 }  // namespace attend

@@ -15,42 +15,35 @@ HWY_BEFORE_NAMESPACE();
 namespace attend {
 namespace HWY_NAMESPACE {
 
-// f of rows of q, as [columns / 16][kR][16].
+// f of rows of q, as [kR, columns; kPackedRow].
 template <size_t kR, class F>
 HWY_INLINE void PackQ(F32 d, const Head& head, size_t column, size_t columns, float* packed,
                       const F& f) {
   const size_t ldq = static_cast<size_t>(head.args->ldq);
-  for (size_t row = 0; row < kR; ++row) {
+  for (size_t row = 0; row < kR; ++row, packed += kPackedRow) {
     const float* q = head.q + row * ldq + column;
     size_t i = 0;
-    for (; i + kLanes <= columns; i += kLanes) {
-      float* to = packed + ((i / kBlock) * kR + row) * kBlock + i % kBlock;
-      hn::Store(f(hn::LoadU(d, q + i)), d, to);
-    }
-    if (i < columns) {
-      float* to = packed + ((i / kBlock) * kR + row) * kBlock + i % kBlock;
-      hn::Store(f(LoadTail(d, q + i, columns - i)), d, to);
-    }
+    for (; i + kLanes <= columns; i += kLanes) hn::Store(f(hn::LoadU(d, q + i)), d, packed + i);
+    if (i < columns) hn::Store(f(LoadTail(d, q + i, columns - i)), d, packed + i);
   }
 }
 
 // Column `column` of the key that stands at place `key` of the chunk; its neighbours follow.
-HWY_INLINE const float* KeyAt(const Head& head, const KeyChunk& chunk, size_t key, size_t column) {
-  const size_t block = static_cast<size_t>(chunk.physical[key / kBlock]);
-  return head.k + block * head.k_stride + column * kBlock + key % kBlock;
+HWY_INLINE const float* KeyAt(const KeyChunk& chunk, size_t key, size_t column) {
+  return chunk.k[key / kBlock] + column * kBlock + key % kBlock;
 }
 
 // Scores of kR rows against kVectors vectors of keys, the first of them at place `key`.
 // Columns behind the first round add to the scores that are there.
 template <size_t kR, size_t kVectors>
-HWY_INLINE void DotTile(F32 d, const Head& head, const KeyChunk& chunk, const float* q,
-                        size_t column, size_t columns, size_t key, float* scores) {
+HWY_INLINE void DotTile(F32 d, const KeyChunk& chunk, const float* q, size_t column, size_t columns,
+                        size_t key, float* scores) {
   VF sums[kR * kVectors];
   const float* k[kVectors];
   float* to[kVectors];
   Unroll<kVectors>([&](auto v) ATTEND_INLINE_LAMBDA {
     const size_t j = key + v * kLanes;
-    k[v] = KeyAt(head, chunk, j, column);
+    k[v] = KeyAt(chunk, j, column);
     to[v] = scores + (j / kBlock) * kR * kBlock + j % kBlock;
   });
   if (column != 0) {
@@ -61,12 +54,11 @@ HWY_INLINE void DotTile(F32 d, const Head& head, const KeyChunk& chunk, const fl
     Unroll<kR * kVectors>([&](auto i) ATTEND_INLINE_LAMBDA { sums[i] = hn::Zero(d); });
   }
   for (size_t e = 0; e < columns; ++e) {
-    const float* qe = q + (e / kBlock) * kR * kBlock + e % kBlock;
     VF keys[kVectors];
     Unroll<kVectors>([&](auto v)
                          ATTEND_INLINE_LAMBDA { keys[v] = hn::LoadU(d, k[v] + e * kBlock); });
     Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA {
-      const VF element = hn::Set(d, qe[r * kBlock]);
+      const VF element = hn::Set(d, q[r * kPackedRow + e]);
       Unroll<kVectors>([&](auto v) ATTEND_INLINE_LAMBDA {
         constexpr size_t i = r * kVectors + v;
         sums[i] = hn::MulAdd(keys[v], element, sums[i]);
@@ -93,10 +85,10 @@ HWY_INLINE void DotScores(F32 d, const Head& head, const KeyChunk& chunk, bool f
     }
     size_t key = 0;
     for (; key + kVectors * kLanes <= keys; key += kVectors * kLanes) {
-      DotTile<kR, kVectors>(d, head, chunk, q, column, columns, key, scores);
+      DotTile<kR, kVectors>(d, chunk, q, column, columns, key, scores);
     }
     for (; key < keys; key += kLanes) {
-      DotTile<kR, 1>(d, head, chunk, q, column, columns, key, scores);
+      DotTile<kR, 1>(d, chunk, q, column, columns, key, scores);
     }
   }
 }
@@ -126,7 +118,7 @@ HWY_INLINE void AdditiveTile(F32 d, const Head& head, const KeyChunk& chunk, con
   const VF one = hn::Set(d, 1.0f);
   // Beyond this e^2(q + k) changes tanh by less than 2e-9; the product of two stays finite.
   const VF most = hn::Set(d, 1e9f);
-  const float* k = KeyAt(head, chunk, key, column);
+  const float* k = KeyAt(chunk, key, column);
   const float* weights = head.additive + column;
   float* to = scores + (key / kBlock) * kR * kBlock + key % kBlock;
   VF sums[kR];
@@ -138,22 +130,21 @@ HWY_INLINE void AdditiveTile(F32 d, const Head& head, const KeyChunk& chunk, con
   };
   size_t a = 0;
   for (; a + 2 <= columns; a += 2) {
-    const float* qa = q + (a / kBlock) * kR * kBlock + a % kBlock;
     const VF k0 = BoundedExp2x(d, hn::LoadU(d, k + a * kBlock), kMaxK);
     const VF k1 = BoundedExp2x(d, hn::LoadU(d, k + (a + 1) * kBlock), kMaxK);
     const VF w0 = hn::Set(d, weights[a]), w1 = hn::Set(d, weights[a + 1]);
     Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA {
-      const VF x0 = denominator(k0, qa + r * kBlock), x1 = denominator(k1, qa + r * kBlock + 1);
+      const VF x0 = denominator(k0, q + r * kPackedRow + a),
+               x1 = denominator(k1, q + r * kPackedRow + a + 1);
       const VF numerator = hn::MulAdd(w0, x1, hn::Mul(w1, x0));
       sums[r] = hn::Add(sums[r], hn::Div(numerator, hn::Mul(x0, x1)));
     });
   }
   if (a < columns) {
-    const float* qa = q + (a / kBlock) * kR * kBlock + a % kBlock;
     const VF k0 = BoundedExp2x(d, hn::LoadU(d, k + a * kBlock), kMaxK);
     const VF w0 = hn::Set(d, weights[a]);
     Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA {
-      sums[r] = hn::Add(sums[r], hn::Div(w0, denominator(k0, qa + r * kBlock)));
+      sums[r] = hn::Add(sums[r], hn::Div(w0, denominator(k0, q + r * kPackedRow + a)));
     });
   }
   if (column + columns == head.key_dim) {
@@ -179,7 +170,7 @@ HWY_NOINLINE void AdditiveRow(const Head& head, const KeyChunk& chunk, const flo
                               size_t stride, float* scores) {
   const F32 d;
   for (size_t key = 0; key < chunk.blocks * kBlock; key += kLanes) {
-    const float* k = KeyAt(head, chunk, key, 0);
+    const float* k = KeyAt(chunk, key, 0);
     VF sum = hn::Zero(d);
     for (size_t a = 0; a < head.key_dim; ++a) {
       const VF t = Tanh(d, hn::Add(hn::LoadU(d, k + a * kBlock), hn::Set(d, q[a])));

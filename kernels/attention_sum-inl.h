@@ -20,12 +20,13 @@ namespace HWY_NAMESPACE {
 template <size_t kR, class F>
 HWY_INLINE void ForEachKey(const Head& head, const KeyChunk& chunk, const float* weights,
                            size_t column, const F& add) {
-  for (size_t b = 0; b < chunk.blocks; ++b) {
-    const int64_t left = head.args->num_keys - chunk.logical[b] * kKeyBlock;
-    const size_t count = static_cast<size_t>(std::min(kKeyBlock, left));
-    const float* v = head.v + static_cast<size_t>(chunk.physical[b]) * head.v_stride + column;
-    const float* p = weights + b * kR * kBlock;
-    for (size_t j = 0; j < count; ++j, v += head.value_dim, ++p) add(p, v);
+  const size_t width = head.value_dim;
+  const float* p = weights;
+  for (size_t b = 0; b < chunk.blocks; ++b, p += kR * kBlock) {
+    const size_t count = b + 1 < chunk.blocks ? kBlock : chunk.last_count;
+    const float* v = chunk.v[b] + column;
+    size_t j = 0;
+    for (; j < count; ++j, v += width) add(p + j, v);
   }
 }
 
@@ -35,8 +36,8 @@ HWY_INLINE void ForEachEdge(const Head& head, const KeyChunk& chunk, const float
                             size_t column, const F& add) {
   for (size_t n = 0; n < chunk.places; ++n) {
     const size_t place = chunk.place[n];
-    const size_t block = static_cast<size_t>(chunk.physical[place / kBlock]);
-    add(weights + place, head.v + block * head.v_stride + place % kBlock * head.value_dim + column);
+    const float* v = chunk.v[place / kBlock] + place % kBlock * head.value_dim;
+    add(weights + place, v + column);
   }
 }
 
@@ -79,8 +80,7 @@ HWY_INLINE void WeightedTile(F32 d, const Head& head, const KeyChunk& chunk, con
   Unroll<kR * kVectors>([&](auto i) ATTEND_INLINE_LAMBDA {
     float* to = head.out + (i / kVectors) * ld_out + column + (i % kVectors) * kLanes;
     // Adding 0 makes +0 of -0, which a key of weight 0 could have turned either way.
-    const VF factor = hn::Set(d, chunk.last ? states.factor[i / kVectors] : 1.0f);
-    const VF y = hn::MulAdd(sums[i], factor, hn::Zero(d));
+    const VF y = hn::MulAdd(sums[i], hn::Set(d, states.factor[i / kVectors]), hn::Zero(d));
     if constexpr (kTail) {
       StoreTail(y, d, to, tail);
     } else {

@@ -1,7 +1,7 @@
 // The second stage of attention: scores of a chunk become weights. Keys that a row does not see get
 // the score -inf, biases are added (with the largest score taken in the same pass), and the
 // normaliser makes weights. Each bias and each normaliser is one struct or function here and one
-// line in AdjustScores or NormalizeRows.
+// line in AddBiases or MapScores.
 #if defined(ATTEND_KERNELS_ATTENTION_WEIGHTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ATTEND_KERNELS_ATTENTION_WEIGHTS_INL_H_
 #undef ATTEND_KERNELS_ATTENTION_WEIGHTS_INL_H_
@@ -17,28 +17,22 @@ HWY_BEFORE_NAMESPACE();
 namespace attend {
 namespace HWY_NAMESPACE {
 
-// The scores of a group of rows against a chunk.
-struct Scores {
-  const KeyChunk& chunk;
-  float* data;  // [block][row][16]
-  size_t rows;
-  size_t stride() const { return rows * kBlock; }
-  float* row(size_t r) const { return data + r * kBlock; }
-};
-
 // ---- Structure ----
 
 // -inf where a row does not see a key, whatever lies there.
-HWY_INLINE void MaskScores(F32 d, const KeyWalk& walk, const Scores& scores) {
+template <size_t kR>
+HWY_INLINE void MaskScores(F32 d, const KeyWalk& walk, float* scores) {
+  const KeyChunk& chunk = walk.chunk();
   const hn::RebindToSigned<F32> di;
   HWY_ALIGN static constexpr int32_t kBits[kBlock] = {
       1 << 0, 1 << 1, 1 << 2,  1 << 3,  1 << 4,  1 << 5,  1 << 6,  1 << 7,
       1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15};
-  for (size_t b = 0; b < scores.chunk.blocks; ++b) {
-    if (walk.AllSee(scores.chunk, b)) continue;
-    for (size_t r = 0; r < scores.rows; ++r) {
-      const auto lanes = hn::Set(di, static_cast<int32_t>(walk.Lanes(scores.chunk, b, r)));
-      float* p = scores.row(r) + b * scores.stride();
+  for (size_t b = 0; b < chunk.blocks; ++b) {
+    if (walk.AllSee(b)) continue;
+    auto lanes = hn::Set(di, static_cast<int32_t>(walk.Lanes(b, 0)));
+    for (size_t r = 0; r < kR; ++r) {
+      if (!walk.alike()) lanes = hn::Set(di, static_cast<int32_t>(walk.Lanes(b, r)));
+      float* p = scores + (b * kR + r) * kBlock;
       for (size_t i = 0; i < kBlock; i += kLanes) {
         const auto bit = hn::Load(di, kBits + i);
         const auto seen = hn::RebindMask(d, hn::Eq(hn::And(lanes, bit), bit));
@@ -52,7 +46,6 @@ HWY_INLINE void MaskScores(F32 d, const KeyWalk& walk, const Scores& scores) {
 
 struct NoBias {
   static constexpr bool kAny = false;
-  NoBias(const Head&, size_t) {}
   HWY_INLINE VF Add(F32, VF scores, int64_t) const { return scores; }
 };
 
@@ -111,47 +104,54 @@ struct DenseBias {
   float unit;
 };
 
-// Adds the bias to every row, and finds the largest score of each.
+// Adds the bias to a row, and finds its largest score; -inf if no key counts.
 template <class Bias>
-HWY_INLINE void AddBias(F32 d, const Head& head, const Scores& scores, float* most) {
-  for (size_t r = 0; r < scores.rows; ++r) {
-    const Bias bias(head, r);
-    float* p = scores.row(r);
-    VF largest = hn::Set(d, -kInfinity);
-    for (size_t b = 0; b < scores.chunk.blocks; ++b, p += scores.stride()) {
-      const int64_t key = scores.chunk.logical[b] * kKeyBlock;
-      for (size_t i = 0; i < kBlock; i += kLanes) {
-        VF s = hn::Load(d, p + i);
-        if constexpr (Bias::kAny) {
-          s = bias.Add(d, s, key + static_cast<int64_t>(i));
-          hn::Store(s, d, p + i);
-        }
-        // A NaN is passed over here: it stays in its lane and makes the row's sum NaN.
-        largest = hn::Max(largest, s);
+HWY_INLINE float AddBias(F32 d, const Bias& bias, const KeyChunk& chunk, size_t stride, float* p) {
+  VF largest = hn::Set(d, -kInfinity);
+  for (size_t b = 0; b < chunk.blocks; ++b, p += stride) {
+    const int64_t key = chunk.logical[b] * kKeyBlock;
+    for (size_t i = 0; i < kBlock; i += kLanes) {
+      VF s = hn::Load(d, p + i);
+      if constexpr (Bias::kAny) {
+        s = bias.Add(d, s, key + static_cast<int64_t>(i));
+        hn::Store(s, d, p + i);
       }
+      // A NaN is passed over here: it stays in its lane and makes the row's sum NaN.
+      largest = hn::Max(largest, s);
     }
-    most[r] = hn::GetLane(hn::MaxOfLanes(d, largest));
+  }
+  return hn::GetLane(hn::MaxOfLanes(d, largest));
+}
+
+template <class Bias>
+HWY_NOINLINE void AddBiasToRows(const Head& head, const KeyChunk& chunk, size_t rows, float* scores,
+                                float* most) {
+  const F32 d;
+  for (size_t r = 0; r < rows; ++r) {
+    most[r] = AddBias(d, Bias(head, r), chunk, rows * kBlock, scores + r * kBlock);
   }
 }
 
-// Biases, if any, and `most`, if it is asked for.
-HWY_INLINE void AdjustScores(F32 d, const Head& head, const Scores& scores, bool need_most,
-                             float* most) {
-  bool known = false;
-  if (head.alibi_slope != nullptr) AddBias<AlibiBias>(d, head, scores, most), known = true;
-  if (head.distance_bias != nullptr) AddBias<DistanceBias>(d, head, scores, most), known = true;
-  if (head.dense_bias != nullptr) AddBias<DenseBias>(d, head, scores, most), known = true;
-  if (need_most && !known) AddBias<NoBias>(d, head, scores, most);
+// Adds all biases there are. If there are any, `most` gets the rows' largest scores.
+HWY_INLINE bool AddBiases(const Head& head, const KeyChunk& chunk, size_t rows, float* scores,
+                          float* most) {
+  if (head.alibi_slope != nullptr) {
+    AddBiasToRows<AlibiBias>(head, chunk, rows, scores, most);
+  }
+  if (head.distance_bias != nullptr) {
+    AddBiasToRows<DistanceBias>(head, chunk, rows, scores, most);
+  }
+  if (head.dense_bias != nullptr) AddBiasToRows<DenseBias>(head, chunk, rows, scores, most);
+  return head.alibi_slope != nullptr || head.distance_bias != nullptr || head.dense_bias != nullptr;
 }
 
 // ---- Normalisers ----
 
-// Finite inputs may overflow to a score of +inf; it counts as the largest number, so that
-// inf - inf makes no NaN.
-HWY_NOINLINE float ClampRow(const Scores& scores, size_t r) {
+// The largest score of a row that has one of +inf, from finite inputs that overflowed, or a NaN in
+// the last lanes. +inf becomes the largest number, so that inf - inf makes no NaN.
+HWY_NOINLINE float ClampRow(const KeyChunk& chunk, size_t stride, float* p) {
   float most = -kInfinity;
-  for (size_t b = 0; b < scores.chunk.blocks; ++b) {
-    float* p = scores.row(r) + b * scores.stride();
+  for (size_t b = 0; b < chunk.blocks; ++b, p += stride) {
     for (size_t i = 0; i < kBlock; ++i) {
       if (p[i] > kLargest) p[i] = kLargest;
       if (p[i] > most) most = p[i];
@@ -160,42 +160,46 @@ HWY_NOINLINE float ClampRow(const Scores& scores, size_t r) {
   return most;
 }
 
-// Scores become 2^(score - largest so far), and the states of the rows are brought up to date. The
-// extra key of softmax1 is what the states begin with.
-HWY_INLINE void ExpRows(F32 d, const Scores& scores, float* most, RowStates& states) {
-  for (size_t r = 0; r < scores.rows; ++r) {
-    // Overflow, or a NaN in the last lanes.
-    if (!(most[r] <= kLargest)) most[r] = ClampRow(scores, r);
+// Scores become 2^(score - largest so far), and the states of the rows are brought up to date.
+// `most`: the largest scores of the chunk, or null. The extra key of softmax1 has been seen before
+// all others.
+template <size_t kR>
+HWY_INLINE void ExpRows(F32 d, bool extra, bool first, const KeyChunk& chunk, const float* known,
+                        float* scores, RowStates& states) {
+  for (size_t r = 0; r < kR; ++r) {
+    float* p = scores + r * kBlock;
+    float most = known != nullptr ? known[r] : AddBias(d, NoBias(), chunk, kR * kBlock, p);
+    if (!(most <= kLargest)) most = ClampRow(chunk, kR * kBlock, p);
     float rescale = 0.0f, before = 0.0f;
-    if (states.most[r] != -kInfinity) {
-      most[r] = std::max(most[r], states.most[r]);
-      rescale = hn::GetLane(Exp2Nonpositive(d, hn::Set(d, states.most[r] - most[r])));
-      before = states.sum[r] * rescale;
+    const float most_before = !first ? states.most[r] : extra ? 0.0f : -kInfinity;
+    if (most_before != -kInfinity) {
+      most = std::max(most, most_before);
+      rescale = hn::GetLane(Exp2Nonpositive(d, hn::Set(d, most_before - most)));
+      before = (first ? 1.0f : states.sum[r]) * rescale;
     }
     states.rescale[r] = rescale;
-    states.most[r] = most[r];
+    states.most[r] = most;
     // Nothing to see so far: any finite shift makes all weights 0.
-    const VF shift = hn::Set(d, most[r] == -kInfinity ? 0.0f : most[r]);
+    const VF shift = hn::Set(d, most == -kInfinity ? 0.0f : most);
     VF sum = hn::Zero(d);
-    float* p = scores.row(r);
-    for (size_t b = 0; b < scores.chunk.blocks; ++b, p += scores.stride()) {
+    for (size_t b = 0; b < chunk.blocks; ++b, p += kR * kBlock) {
       for (size_t i = 0; i < kBlock; i += kLanes) {
         const VF weight = Exp2Nonpositive(d, hn::Sub(hn::Load(d, p + i), shift));
         sum = hn::Add(sum, weight);
         hn::Store(weight, d, p + i);
       }
     }
-    states.sum[r] = before + hn::GetLane(hn::SumOfLanes(d, sum));
-    states.factor[r] = states.sum[r] == 0.0f ? 0.0f : 1.0f / states.sum[r];
+    const float total = before + hn::GetLane(hn::SumOfLanes(d, sum));
+    states.sum[r] = total;
+    states.factor[r] = !chunk.last ? 1.0f : total == 0.0f ? 0.0f : 1.0f / total;
   }
 }
 
-// Scores become f(score), which is 0 at -inf.
+// `count` scores become f(score), which is 0 at -inf.
 template <class F>
-HWY_INLINE void MapRows(F32 d, const Scores& scores, const F& f) {
-  float* p = scores.data;
-  for (float* end = p + scores.chunk.blocks * scores.stride(); p != end; p += kBlock) {
-    for (size_t i = 0; i < kBlock; i += kLanes) hn::Store(f(hn::Load(d, p + i)), d, p + i);
+HWY_INLINE void MapScores(F32 d, size_t count, float* scores, const F& f) {
+  for (size_t i = 0; i < count; i += kLanes) {
+    hn::Store(f(hn::Load(d, scores + i)), d, scores + i);
   }
 }
 
@@ -224,46 +228,43 @@ constexpr bool IsSoftmax(AttentionNormalizer n) {
   return n == AttentionNormalizer::kSoftmax || n == AttentionNormalizer::kSoftmax1;
 }
 
-HWY_INLINE void BeginStates(const AttentionSpec& spec, size_t rows, RowStates& states) {
-  const bool extra = spec.normalizer == AttentionNormalizer::kSoftmax1;
-  for (size_t r = 0; r < rows; ++r) {
-    states.most[r] = extra ? 0.0f : -kInfinity;
-    states.sum[r] = extra ? 1.0f : 0.0f;
-    states.rescale[r] = 1.0f;
-    states.factor[r] = 1.0f;
+// The normalisers that need nothing of a row's other scores.
+HWY_NOINLINE void MapScores(AttentionNormalizer normalizer, size_t count, float* scores) {
+  const F32 d;
+  switch (normalizer) {
+    case AttentionNormalizer::kRelu:
+      MapScores(d, count, scores, [d](VF s) ATTEND_INLINE_LAMBDA { return ReluWeight(d, s); });
+      break;
+    case AttentionNormalizer::kRelu2:
+      MapScores(d, count, scores, [d](VF s) ATTEND_INLINE_LAMBDA { return Relu2Weight(d, s); });
+      break;
+    case AttentionNormalizer::kSigmoid:
+      MapScores(d, count, scores, [d](VF s) ATTEND_INLINE_LAMBDA { return SigmoidWeight(d, s); });
+      break;
+    default:
+      MapScores(d, count, scores, [d](VF s) ATTEND_INLINE_LAMBDA { return PlainWeight(d, s); });
+      break;
   }
 }
 
-// Weights instead of scores, and the states of the rows. Not inlined: one copy serves any number of
-// rows.
-HWY_NOINLINE void NormalizeRows(const Head& head, const KeyWalk& walk, const Scores& scores,
-                                RowStates& states) {
-  const F32 d;
+// Weights instead of scores, and the states of the rows.
+template <size_t kR>
+HWY_INLINE void NormalizeRows(F32 d, const Head& head, const KeyWalk& walk, bool first,
+                              float* scores, RowStates& states) {
+  const KeyChunk& chunk = walk.chunk();
   const AttentionSpec& spec = *head.args->spec;
   float most[kMaxAttentionRows];
-  MaskScores(d, walk, scores);
-  AdjustScores(d, head, scores, IsSoftmax(spec.normalizer), most);
-  switch (spec.normalizer) {
-    case AttentionNormalizer::kSoftmax:
-    case AttentionNormalizer::kSoftmax1:
-      ExpRows(d, scores, most, states);
-      break;
-    case AttentionNormalizer::kRelu:
-      MapRows(d, scores, [d](VF s) ATTEND_INLINE_LAMBDA { return ReluWeight(d, s); });
-      break;
-    case AttentionNormalizer::kRelu2:
-      MapRows(d, scores, [d](VF s) ATTEND_INLINE_LAMBDA { return Relu2Weight(d, s); });
-      break;
-    case AttentionNormalizer::kSigmoid:
-      MapRows(d, scores, [d](VF s) ATTEND_INLINE_LAMBDA { return SigmoidWeight(d, s); });
-      break;
-    case AttentionNormalizer::kNone:
-      MapRows(d, scores, [d](VF s) ATTEND_INLINE_LAMBDA { return PlainWeight(d, s); });
-      break;
+  MaskScores<kR>(d, walk, scores);
+  const bool adjusted = AddBiases(head, chunk, kR, scores, most);
+  if (IsSoftmax(spec.normalizer)) {
+    const bool extra = spec.normalizer == AttentionNormalizer::kSoftmax1;
+    ExpRows<kR>(d, extra, first, chunk, adjusted ? most : nullptr, scores, states);
+    return;
   }
-  if (!spec.divide_by_seen) return;
-  for (size_t r = 0; r < scores.rows; ++r) {
-    const int64_t count = walk.Count(r);
+  MapScores(spec.normalizer, chunk.blocks * kR * kBlock, scores);
+  for (size_t r = 0; r < kR; ++r) {
+    const int64_t count = spec.divide_by_seen && chunk.last ? walk.Count(r) : 1;
+    states.rescale[r] = 1.0f;
     states.factor[r] = count == 0 ? 0.0f : 1.0f / static_cast<float>(count);
   }
 }
