@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -155,7 +156,7 @@ struct DecodeSessionData {
   Status Compile();
   Status CompileEncoder(MemoryTally* tally);
   Status CheckStart(const DecodeStart& start);
-  Status CheckRows(std::span<const int32_t> rows, bool alive);
+  Status CheckRows(std::span<const int32_t> named, std::optional<bool> alive);
   Status CheckStep(std::span<const int32_t> rows, std::span<const int32_t> parents,
                    std::span<const int32_t> ids);
   void Encode(const DecodeStart& start);
@@ -248,8 +249,8 @@ Status DecodeSessionData::Compile() {
   return workers.Start(options.backend, options.executor);
 }
 
-// Rows in range and named once, all alive or all not.
-Status DecodeSessionData::CheckRows(std::span<const int32_t> named, bool alive) {
+// Rows in range and named once, all alive or all not, if that matters.
+Status DecodeSessionData::CheckRows(std::span<const int32_t> named, std::optional<bool> alive) {
   std::fill(marks.begin(), marks.end(), 0);
   for (size_t i = 0; i < named.size(); ++i) {
     if (named[i] < 0 || named[i] >= options.max_rows) {
@@ -260,8 +261,8 @@ Status DecodeSessionData::CheckRows(std::span<const int32_t> named, bool alive) 
     if (std::exchange(marks[named[i]], 1) != 0) {
       return Invalid("row " + std::to_string(named[i]) + " is named twice", At("rows", i));
     }
-    if (rows.alive(named[i]) == alive) continue;
-    return Invalid("row " + std::to_string(named[i]) + (alive ? " is not alive" : " is in use"),
+    if (!alive || rows.alive(named[i]) == *alive) continue;
+    return Invalid("row " + std::to_string(named[i]) + (*alive ? " is not alive" : " is in use"),
                    At("rows", i));
   }
   return Status();
@@ -296,16 +297,8 @@ Status DecodeSessionData::CheckStep(std::span<const int32_t> named,
                        std::to_string(ids.size()) + " ids; expected as many of each",
                    "Step");
   }
-  std::fill(marks.begin(), marks.end(), 0);
+  ATTEND_RETURN_IF_ERROR(CheckRows(named, std::nullopt));
   for (size_t i = 0; i < named.size(); ++i) {
-    if (named[i] < 0 || named[i] >= options.max_rows) {
-      return Invalid("the row is " + std::to_string(named[i]) + ", allowed are 0 to " +
-                         std::to_string(options.max_rows - 1),
-                     At("rows", i));
-    }
-    if (std::exchange(marks[named[i]], 1) != 0) {
-      return Invalid("row " + std::to_string(named[i]) + " is named twice", At("rows", i));
-    }
     const int32_t parent = parents[i];
     if (parent < 0 || parent >= options.max_rows || !rows.alive(parent)) {
       return Invalid("row " + std::to_string(parent) + " is not alive", At("parents", i));

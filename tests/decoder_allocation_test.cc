@@ -111,7 +111,7 @@ TEST(DecoderAllocation, StartAndStepAllocateNothing) {
         std::mt19937 random(4);
         Decode(&*session, random, 1);  // OpenMP makes its threads in their first region
         allocations = 0;
-        Decode(&*session, random, 5);
+        Decode(&*session, random, 2);
         EXPECT_EQ(allocations, 0) << config.architecture << ", threads " << threads << ", share "
                                   << static_cast<int>(share);
       }

@@ -48,22 +48,22 @@ Status ReadRotary(const ConversionSource& source, ModelConfig* config) {
   const char* key = JsonFind(*rope, "rope_type") != nullptr ? "rope_type" : "type";
   const std::string type = inner.String(key, "default");
   if (type == "default") return inner.status();
-  config->rope_factor = inner.Float("factor", 1, 1e6, 1);
-  if (type == "linear") {
-    config->rope_scaling = RopeScaling::kLinear;
-    return inner.status();
-  }
   ATTEND_RETURN_IF_ERROR(inner.status());
-  if (type != "llama3") {
+  if (type != "linear" && type != "llama3") {
     return UnsupportedField(key, json(type), "default, linear, llama3", source.where + ", " + name);
   }
-  config->rope_scaling = RopeScaling::kLlama3;
+  const bool linear = type == "linear";
   for (const char* needed : {"factor", "low_freq_factor", "high_freq_factor"}) {
-    if (JsonFind(*rope, needed) != nullptr) continue;
-    return {ErrorCode::kCorrupt,
-            "the field \"" + std::string(needed) + "\" is missing; llama3 needs it",
-            source.where + ", " + name};
+    if (JsonFind(*rope, needed) == nullptr) {
+      return {ErrorCode::kCorrupt,
+              "the field \"" + std::string(needed) + "\" is missing; " + type + " needs it",
+              source.where + ", " + name};
+    }
+    if (linear) break;
   }
+  config->rope_factor = inner.Float("factor", 1, 1e6, 1);
+  config->rope_scaling = linear ? RopeScaling::kLinear : RopeScaling::kLlama3;
+  if (linear) return inner.status();
   config->rope_low_factor = inner.Float("low_freq_factor", 1e-6, 1e6, 1);
   config->rope_high_factor = inner.Float("high_freq_factor", 1e-6, 1e6, 4);
   config->rope_original_length = inner.Int("original_max_position_embeddings", 1, 1 << 20);
