@@ -165,9 +165,8 @@ void FillEdges(const Sequences& batch, SessionData* data) {
   for (size_t row = 0; row < rows; ++row) {
     const int32_t end = ends[row];
     std::sort(keys + begin, keys + end);
-    const int32_t* const last = std::unique(keys + begin, keys + end);
-    kept = static_cast<int32_t>(std::copy(keys + begin, const_cast<int32_t*>(last), keys + kept) -
-                                keys);
+    int32_t* const last = std::unique(keys + begin, keys + end);
+    kept = static_cast<int32_t>(std::copy(keys + begin, last, keys + kept) - keys);
     ends[row] = kept;
     begin = end;
   }
