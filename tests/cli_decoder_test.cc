@@ -69,6 +69,10 @@ TEST(RunDecoder, AnEncoderDecoder) {
               5e-4);
     EXPECT_LE(Difference(object["logits"], golden.tensors.at(k + "logits")), 1e-3);
   }
+  const Outcome inspected = Attend({"inspect", file});
+  EXPECT_EQ(inspected.code, 0);
+  EXPECT_NE(inspected.out.find("2 layers, 4 heads of 12"), std::string::npos) << inspected.out;
+  EXPECT_NE(inspected.out.find("by the embeddings"), std::string::npos) << inspected.out;
   // What is wrong is said with its line.
   const auto refused = [&](const std::string& line, const std::string& what) {
     const Outcome wrong = Attend({"run", file}, line + "\n");
@@ -79,6 +83,16 @@ TEST(RunDecoder, AnEncoderDecoder) {
   refused("{\"ids\": [5, 6]}", "at least one decoder token");
   refused("{\"ids\": [5, 6], \"decoder_ids\": [280]}", "the value is 280, allowed are 0 to 279");
   refused("{\"ids\": [5, 6], \"decoder_ids\": [2.5]}", "32-bit integer");
+}
+
+TEST(RunDecoder, InspectNamesTheScalingOfPositions) {
+  const TemporaryFolder folder;
+  std::string said;
+  const std::string file = Convert(folder, "llama_rope_scaled", &said);
+  const std::string scaling = "llama3 scaling by 4 from 32 positions, bands 1 to 4";
+  EXPECT_NE(said.find(scaling), std::string::npos) << said;
+  const Outcome inspected = Attend({"inspect", file});
+  EXPECT_NE(inspected.out.find(scaling), std::string::npos) << inspected.out;
 }
 
 TEST(RunDecoder, ADecoderAlone) {

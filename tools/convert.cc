@@ -320,12 +320,6 @@ class Conversion {
             (c.intermediate_size == 0 ? std::string(", no feed-forward")
                                       : ", feed-forward " + std::to_string(c.intermediate_size) +
                                             " (" + Name(c.activation) + ")"));
-    if (IsEncoderDecoder(c)) {
-      add("decoder", std::to_string(c.decoder_layers) + " layers, " +
-                         std::to_string(c.decoder_heads) + " heads of " +
-                         std::to_string(c.decoder_head_dim) + ", feed-forward " +
-                         std::to_string(c.decoder_intermediate_size));
-    }
     for (const auto& [name, value] : DescribeFamily(c)) add(name.c_str(), value);
     if (c.vocab_size > 0) {
       add("vocabulary", std::to_string(c.vocab_size) + " tokens, " +

@@ -23,12 +23,40 @@ std::string Seen(const ModelConfig& c) {
   return text;
 }
 
+std::string Rotary(const ModelConfig& c) {
+  std::string text = "rotary, theta " + Number(c.rope_theta);
+  if (c.rope_scaling == RopeScaling::kNone) return text;
+  text += std::string(", ") + Name(c.rope_scaling) + " scaling by " + Number(c.rope_factor);
+  if (c.rope_scaling == RopeScaling::kLinear) return text;
+  return text + " from " + std::to_string(c.rope_original_length) + " positions, bands " +
+         Number(c.rope_low_factor) + " to " + Number(c.rope_high_factor);
+}
+
+// What decoders have beside the family.
+void DescribeDecoder(const ModelConfig& c,
+                     std::vector<std::pair<std::string, std::string>>* lines) {
+  if (!Decodes(c)) return;
+  if (IsEncoderDecoder(c)) {
+    lines->emplace_back("decoder", std::to_string(c.decoder_layers) + " layers, " +
+                                       std::to_string(c.decoder_heads) + " heads of " +
+                                       std::to_string(c.decoder_head_dim) + ", feed-forward " +
+                                       std::to_string(c.decoder_intermediate_size));
+  }
+  if (c.qk_norm) lines->emplace_back("head norms", "queries and keys");
+  if (c.embedding_scale != 1) lines->emplace_back("embedding scale", Number(c.embedding_scale));
+  if (c.task != Task::kGenerate) return;
+  lines->emplace_back(
+      "logits", std::string(c.tied_head ? "by the embeddings" : "by a head") +
+                    (c.logits_scale == 1 ? std::string() : ", times " + Number(c.logits_scale)));
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> DescribeFamily(const ModelConfig& c) {
   std::vector<std::pair<std::string, std::string>> lines;
+  DescribeDecoder(c, &lines);
   if (c.position == Position::kRotary) {
-    lines.emplace_back("position", "rotary, theta " + Number(c.rope_theta));
+    lines.emplace_back("position", Rotary(c));
   } else if (c.position != Position::kLearned) {
     lines.emplace_back("position", Name(c.position));
   }
