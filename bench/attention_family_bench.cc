@@ -2,8 +2,9 @@
 // softmax of the same shape, and `price` is the median of the ratios of the pairs. Additive also
 // says what share of the rate of tanh on an array in L1 it reaches, in turns again (`of_tanh`).
 // ATTEND_ISA=NAME chooses the ISA.
+#include <time.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -83,10 +84,17 @@ struct Call {
 
 using Option = void (*)(Call&);
 
+// What the thread has used of a core: others on the machine do not count.
+double ThreadSeconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 double SecondsOf(const std::function<void()>& work, int repeats) {
-  const auto begin = std::chrono::steady_clock::now();
+  const double begin = ThreadSeconds();
   for (int i = 0; i < repeats; ++i) work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return ThreadSeconds() - begin;
 }
 
 double Median(std::vector<double> x) {
@@ -97,13 +105,16 @@ double Median(std::vector<double> x) {
 // Times `work` in turns with `yardstick`; the median of work / yardstick.
 double TimeInTurns(benchmark::State& state, const std::function<void()>& work,
                    const std::function<void()>& yardstick) {
-  const double once = SecondsOf(yardstick, 1) + SecondsOf(yardstick, 1);
-  const int repeats = std::max(1, static_cast<int>(2e-4 / once));
+  const auto repeats_of = [](const std::function<void()>& f) {
+    SecondsOf(f, 1);
+    return std::max(1, static_cast<int>(2e-4 / SecondsOf(f, 1)));
+  };
+  const int repeats = repeats_of(work), base_repeats = repeats_of(yardstick);
   std::vector<double> ratios;
   for (auto _ : state) {
-    const double base = SecondsOf(yardstick, repeats);
-    const double seconds = SecondsOf(work, repeats);
-    state.SetIterationTime(seconds / repeats);
+    const double base = SecondsOf(yardstick, base_repeats) / base_repeats;
+    const double seconds = SecondsOf(work, repeats) / repeats;
+    state.SetIterationTime(seconds);
     ratios.push_back(seconds / base);
   }
   return Median(std::move(ratios));

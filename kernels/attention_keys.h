@@ -78,7 +78,8 @@ class KeyWalk {
       : args_(args),
         keys_(keys),
         edges_(args.edge_offsets != nullptr),
-        alike_(!args.spec->causal && args.spec->window_left < 0 && args.spec->window_right < 0),
+        window_(args.spec->window_left >= 0 || args.spec->window_right >= 0),
+        alike_(!args.spec->causal && !window_),
         all_{0, 0, args.num_keys} {
     if (!alike_) return;
     seen_[0] = all_;
@@ -139,6 +140,7 @@ class KeyWalk {
 
   // What each row sees, what all do, and the blocks of which any sees something.
   void SetRanges(int64_t position, size_t rows) {
+    if (!window_) return SetCausal(position, rows);
     int64_t any_prefix = 0, any_begin = args_.num_keys, any_end = 0;
     all_ = {args_.num_keys, 0, args_.num_keys};
     for (size_t r = 0; r < rows; ++r) {
@@ -158,6 +160,17 @@ class KeyWalk {
     begin_ = std::max(any_begin / kKeyBlock, prefix_blocks_);
     end_ = std::max(BlocksOf(any_end), prefix_blocks_);
     next_ = prefix_blocks_ > 0 ? 0 : begin_;
+  }
+
+  // The same without a window: each row sees one key more than the one before.
+  void SetCausal(int64_t position, size_t rows) {
+    for (size_t r = 0; r < rows; ++r) {
+      const int64_t seen = position + static_cast<int64_t>(r) + 1;
+      seen_[r] = {0, 0, std::min(seen, args_.num_keys)};
+    }
+    all_ = seen_[0];
+    end_ = BlocksOf(seen_[rows - 1].end);
+    next_ = 0;
   }
 
   static uint32_t LanesBelow(int64_t n) { return (1u << std::clamp<int64_t>(n, 0, kKeyBlock)) - 1; }
@@ -219,6 +232,7 @@ class KeyWalk {
   const AttentionArgs& args_;
   const HeadKeys keys_;
   const bool edges_;
+  const bool window_;
   const bool alike_;    // every row sees all keys
   bool fixed_ = false;  // and they are one chunk
   bool begun_ = false;
