@@ -23,8 +23,10 @@ using Normalizer = AttentionNormalizer;
 
 struct Shape {
   int64_t length, heads, width;
+  int64_t rounds;  // pairs of turns
 };
-constexpr Shape kShapes[] = {{16, 12, 32}, {128, 12, 32}, {512, 12, 32}, {4096, 1, 32}};
+constexpr Shape kShapes[] = {
+    {16, 12, 32, 300}, {128, 12, 32, 100}, {512, 12, 32, 21}, {4096, 1, 32, 5}};
 
 // A call of a given shape with everything that an option may need.
 struct Call {
@@ -190,11 +192,11 @@ const int kRegistered = [] {
     for (const auto& o : kOptions) {
       benchmark::RegisterBenchmark((o.name + suffix).c_str(), BM_Price, o.option, shape)
           ->UseManualTime()
-          ->MinTime(0.3);
+          ->Iterations(shape.rounds);
     }
     benchmark::RegisterBenchmark(("additive_rate" + suffix).c_str(), BM_AdditiveRate, shape)
         ->UseManualTime()
-        ->MinTime(0.3);
+        ->Iterations(shape.rounds);
   }
   return 0;
 }();
