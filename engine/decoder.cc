@@ -21,6 +21,8 @@ constexpr int32_t kUsualLength = 512;  // of rows and sources, where the caller 
 constexpr int64_t kPassTokens = 512;   // of prompts and sources, where no single one is longer
 constexpr int32_t kMaxDecodeRows = 1 << 16;
 constexpr int32_t kMaxDecodeLength = 1 << 20;
+constexpr int64_t kMaxBlocks =
+    1 << 24;  // of the cache; their books are kept in memory of their own
 
 constexpr int Index(Memory memory) { return static_cast<int>(memory); }
 
@@ -51,6 +53,15 @@ Result<DecodeOptions> Complete(DecodeOptions options, const ModelConfig& config)
                                     std::pair{&options.max_source_tokens, "max_source_tokens"}}) {
     ATTEND_RETURN_IF_ERROR(CheckRange(*field, 0, longest, name, why));
     if (*field == 0) *field = static_cast<int32_t>(std::min<int64_t>(kUsualLength, longest));
+  }
+  const int64_t row_blocks = RoundUp<int64_t>(options.max_length, kKeyBlock) / kKeyBlock;
+  if (options.max_rows > kMaxBlocks / row_blocks) {
+    return Status(ErrorCode::kCapacity,
+                  "max_rows " + std::to_string(options.max_rows) + " and max_length " +
+                      std::to_string(options.max_length) + " need " +
+                      std::to_string(options.max_rows * row_blocks) +
+                      " blocks of keys, allowed are " + std::to_string(kMaxBlocks),
+                  "DecodeOptions");
   }
   if (!IsEncoderDecoder(config)) {
     options.max_sources = 0;

@@ -330,6 +330,14 @@ TEST(DecodeSession, RefusesWhatDoesNotFit) {
   refused({.max_length = 201}, "max_length is 201, allowed are 0 to 200, what the model's");
   refused({.num_threads = -1}, "num_threads is -1");
   EXPECT_EQ(DecodeSession::Create(*decoder, {})->options().max_length, 200);
+  // T5's positions have no end; the books of the cache have.
+  Result<Model> pair = testing::RandomModel(testing::EncoderDecoderConfig(), 1);
+  ASSERT_TRUE(pair.ok());
+  const Status blocks =
+      DecodeSession::Create(*pair, {.max_rows = 65536, .max_length = 1 << 20}).status();
+  EXPECT_EQ(blocks.code(), ErrorCode::kCapacity) << blocks.ToString();
+  EXPECT_NE(blocks.what().find("4294967296 blocks"), std::string::npos) << blocks.ToString();
+  EXPECT_EQ(DecodeSession::Create(*pair, {})->options().max_length, 512);
 }
 
 }  // namespace

@@ -199,5 +199,32 @@ TEST(ChooseShare, MiniLmOnTwoThreads) {
   }
 }
 
+// A step of decoding: one token a row, over keys that earlier steps left, and logits.
+TEST(ChooseShare, AStepOfADecoder) {
+  // 6 layers of width 512, a vocabulary of 8,000.
+  PlanCosts costs = {.flops_per_row = 3.8e7,
+                     .flops_per_pair = 6.0 * 4 * 512,
+                     .weight_bytes = 7.6e7,
+                     .row_values = 30,
+                     .sequence_flops = 8.2e6,
+                     .sequence_weight_bytes = 1.64e7,
+                     .attentions = 6,
+                     .column_barriers = 30};
+  const MachineRates rates = RatesOf(Isa::kAvx2);
+  const std::vector<int32_t> one = Offsets({1}), many = Offsets(std::vector<int32_t>(16, 1));
+  // Two threads read half of the weights each, those of the logits too.
+  EXPECT_EQ(ChooseShare(costs, rates, one, 2), Share::kColumns);
+  const double alone = PredictSeconds(Share::kSequences, costs, rates, one, 1);
+  EXPECT_LT(PredictSeconds(Share::kColumns, costs, rates, one, 2), 0.6 * alone);
+  // Every key that a query sees counts once.
+  const std::vector<int64_t> near(16, 100), far(16, 1100);
+  const double more = PredictSeconds(Share::kSequences, costs, rates, many, 1, far) -
+                      PredictSeconds(Share::kSequences, costs, rates, many, 1, near);
+  EXPECT_NEAR(more, 16 * 1000 * costs.flops_per_pair / rates.attention_flops, 1e-9);
+  // The logits are part of the time.
+  costs.sequence_flops = costs.sequence_weight_bytes = 0;
+  EXPECT_LT(PredictSeconds(Share::kSequences, costs, rates, one, 1), 0.9 * alone);
+}
+
 }  // namespace
 }  // namespace attend
