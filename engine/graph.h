@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "attend/status.h"
+#include "engine/attention_recorder.h"
 #include "engine/config.h"
 #include "engine/step.h"
 #include "engine/weights.h"
@@ -58,6 +59,10 @@ class Graph {
   const float* SharedTable(const std::string& name, int64_t count,
                            const std::function<void(float*)>& fill);
 
+  // Of an AttentionMap: what keeps the weights of the attentions that are added. Not owned.
+  const RecordedMaps& recorded() const { return recorded_; }
+  void set_recorded(const RecordedMaps& maps) { recorded_ = maps; }
+
   // What the caller gets. A value that is not set is not an output.
   Value hidden, pooled, logits;
 
@@ -79,6 +84,7 @@ class Graph {
   std::vector<int> batch_states_;  // at most 2
   int next_batch_state_ = 0;
   std::map<std::string, std::vector<float>> tables_;
+  RecordedMaps recorded_;
 };
 
 }  // namespace attend

@@ -255,6 +255,40 @@ Result<std::vector<Tags>> Tagger::TagWordsBatch(
   return tags;
 }
 
+Result<Encoding> Tagger::Encode(std::string_view text) {
+  ATTEND_RETURN_IF_ERROR(CheckText(text));
+  std::vector<WordSpan> spans;
+  CutWords(text, &spans);
+  Pieces pieces;
+  Tags tags;
+  ATTEND_RETURN_IF_ERROR(impl_->Prepare(text, spans, &pieces, &tags));
+  if (pieces.ids.size() > impl_->capacity()) {
+    return Status(ErrorCode::kCapacity,
+                  "the text has " + std::to_string(pieces.ids.size()) +
+                      " tokens; the model takes at most " + std::to_string(impl_->capacity()) +
+                      " at a time",
+                  "text", "give it in parts");
+  }
+  SequenceList list;
+  impl_->AddSequence(pieces, {0, 0, pieces.words()}, &list);
+  Encoding encoding;
+  encoding.ids = impl_->ids;
+  encoding.type_ids = impl_->types;
+  const bool front = impl_->runner.tokenizer().bos_id() >= 0;
+  encoding.offsets.resize(encoding.ids.size());
+  encoding.sequence_ids.assign(encoding.ids.size(), -1);
+  for (size_t word = 0; word < pieces.words(); ++word) {
+    for (size_t i = pieces.offsets[word]; i < pieces.offsets[word + 1]; ++i) {
+      encoding.offsets[i + (front ? 1 : 0)] = tags.words[word].range;
+      encoding.sequence_ids[i + (front ? 1 : 0)] = 0;
+    }
+  }
+  for (const int32_t id : encoding.ids) {
+    encoding.tokens.emplace_back(impl_->runner.tokenizer().TokenText(id));
+  }
+  return encoding;
+}
+
 const Model& Tagger::model() const { return impl_->runner.model(); }
 
 }  // namespace attend

@@ -66,6 +66,11 @@ template <typename Build>
 Status MakeRunner(const ModelConfig& config, const PlanLimits& limits, const Build& build,
                   SessionData* data, PlanRunner* runner, MemoryTally* tally) {
   Graph graph(config, data->model->weights.get(), limits.tokens);
+  if (AttentionRecorder* const recorder = data->recorder.get(); recorder != nullptr) {
+    graph.set_recorded(runner == &data->runner
+                           ? RecordedMaps{.self = &recorder->self}
+                           : RecordedMaps{.self = &recorder->decoder, .cross = &recorder->cross});
+  }
   ATTEND_RETURN_IF_ERROR(build(graph));
   Result<Plan> plan = CompilePlan(std::move(graph), limits.tokens, limits.sequences);
   if (!plan.ok()) return plan.status();
@@ -91,13 +96,15 @@ Status MakeEncoderDecoder(const PlanLimits& limits, SessionData* data, MemoryTal
 }
 
 // Compiles the plan and takes all memory that it and the options call for.
-Result<std::unique_ptr<SessionData>> MakeSession(const Model& model, SessionOptions options) {
+Result<std::unique_ptr<SessionData>> MakeSession(const Model& model, SessionOptions options,
+                                                 std::unique_ptr<AttentionRecorder> recorder) {
   ATTEND_RETURN_IF_ERROR(CheckOptions(options));
   ATTEND_RETURN_IF_ERROR(CheckPrecision(options.precision, model.info()));
   if (options.num_threads == 0) options.num_threads = AdviseThreads().num_threads;
   auto data = std::make_unique<SessionData>();
   data->model = model.shared();
   data->options = options;
+  data->recorder = std::move(recorder);
   data->options.max_edges = MaxEdges(options, data->model->config);
   const PlanLimits limits = {.tokens = options.max_tokens,
                              .sequences = options.max_sequences,
@@ -121,6 +128,10 @@ Result<std::unique_ptr<SessionData>> MakeSession(const Model& model, SessionOpti
     tally.Size(options.max_tokens + 1, &data->edge_offsets);
     tally.Size(data->options.max_edges, &data->edge_keys);
   }
+  if (data->recorder != nullptr) {
+    data->recorder->Allocate(kTileRows);
+    tally.bytes += data->recorder->bytes();
+  }
   data->memory_bytes = tally.bytes;
   return data;
 }
@@ -136,9 +147,14 @@ Status CheckPrecision(Precision asked, const ModelInfo& info) {
 }
 
 Result<Session> Session::Create(const Model& model, const SessionOptions& options) {
+  return Create(model, options, nullptr);
+}
+
+Result<Session> Session::Create(const Model& model, const SessionOptions& options,
+                                std::unique_ptr<AttentionRecorder> recorder) {
   try {
     const OneOpenMpThread guard;  // primitives are made as they will run
-    Result<std::unique_ptr<SessionData>> data = MakeSession(model, options);
+    Result<std::unique_ptr<SessionData>> data = MakeSession(model, options, std::move(recorder));
     if (!data.ok()) return data.status();
     ATTEND_RETURN_IF_ERROR((*data)->workers.Start(options.backend, options.executor));
     return Session(std::move(*data));

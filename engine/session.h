@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attend/attend.h"
+#include "engine/attention_recorder.h"
 #include "engine/model.h"
 #include "engine/runner.h"
 
@@ -35,6 +36,7 @@ struct SessionData {
   Workers workers;
   PlanRunner runner;
   std::unique_ptr<SessionDecoder> decoder;
+  std::unique_ptr<AttentionRecorder> recorder;  // of an AttentionMap, else null
   size_t memory_bytes = 0;
 
   // Of the batch that runs, sized at Create.

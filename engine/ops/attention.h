@@ -8,6 +8,7 @@
 #include "engine/graph.h"
 #include "engine/ops/attention_spec.h"
 #include "engine/ops/qkv.h"
+#include "engine/ops/record_attention.h"
 #include "kernels/attention.h"
 
 namespace attend::ops {
@@ -77,6 +78,7 @@ class AttentionStep final : public Step {
 // Adds attention over what `state` holds.
 inline Value AddAttention(Graph& graph, int state, const HeadGroups& groups,
                           const AttentionSpec& spec) {
+  RecordAttention(graph, state, spec);
   const Value y = graph.NewValue("attention", spec.heads * spec.value_dim, Domain::kTokens, true);
   Node node;
   node.writes = y;

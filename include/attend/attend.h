@@ -68,6 +68,7 @@ struct ModelInfo {
 
 struct ModelData;  // the inside of a Model
 struct SessionData;
+struct AttentionRecorder;
 
 // A model file, read-only once loaded. Copies are cheap and share everything. Any number of threads
 // and Sessions may use one Model at the same time.
@@ -186,7 +187,7 @@ struct Output {
   // scores the token that follows token t.
   std::span<const float> logits = {};
   std::span<const float> encoder_hidden = {};  // [T, D] of an encoder-decoder
-  Share share = Share::kAuto;          // how the rows were shared
+  Share share = Share::kAuto;                  // how the rows were shared
 };
 
 // Runs a model. Belongs to one caller at a time; different Sessions may run at the same time.
@@ -227,6 +228,9 @@ class ATTEND_EXPORT Session {
   SessionData& data() { return *data_; }
 
  private:
+  friend class AttentionMap;
+  static Result<Session> Create(const Model& model, const SessionOptions& options,
+                                std::unique_ptr<AttentionRecorder> recorder);
   explicit Session(std::unique_ptr<SessionData> data);
   std::unique_ptr<SessionData> data_;
 };

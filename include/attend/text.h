@@ -137,6 +137,10 @@ class ATTEND_EXPORT Tagger {
   Result<Tags> TagWords(std::span<const std::string_view> words);
   Result<std::vector<Tags>> TagWordsBatch(std::span<const std::vector<std::string_view>> texts);
 
+  // What the model reads where Tag gets `text`. Offsets are those of the word that a token is of.
+  // Errors: as of Tag; kCapacity (Tag would read it in windows).
+  Result<Encoding> Encode(std::string_view text);
+
   const Model& model() const;
 
  private:
