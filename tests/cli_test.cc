@@ -13,8 +13,8 @@ namespace {
 
 using nlohmann::json;
 
-const char* const kCommands[] = {"tag",     "classify", "embed",  "rank", "tokenize",  "run",
-                                 "convert", "inspect",  "verify", "info", "completion"};
+const char* const kCommands[] = {"tag", "classify", "embed",   "rank",   "attention", "tokenize",
+                                 "run", "convert",  "inspect", "verify", "info",      "completion"};
 
 bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -83,6 +83,9 @@ INSTANTIATE_TEST_SUITE_P(
         UsageCase{"MissingArgument", {"inspect"}, "an argument is missing"},
         UsageCase{"TooManyArguments", {"verify", "a", "b"}, "unexpected argument 'b'"},
         UsageCase{"MissingOutput", {"convert", "folder"}, "--output"},
+        UsageCase{"NoSuchPicture", {"attention", "--output", "a.png", "x"}, ".svg or .html"},
+        UsageCase{"RawText", {"attention", "--raw", "x"}, "standard input"},
+        UsageCase{"NegativeLayer", {"attention", "--layer", "-1", "x"}, "--layer"},
         UsageCase{"NoModelToRun", {"run"}, "name one model"},
         UsageCase{"NoSuchIsa", {"info", "--isa", "avx3"}, "avx3"},
         UsageCase{"NoSuchShell", {"completion", "tcsh"}, "expected bash, zsh or fish"},
@@ -112,6 +115,7 @@ TEST_P(BadModel, IsExplainedByEveryCommand) {
                                                           {"embed", "--json", "-m", path, "x"},
                                                           {"classify", "--json", "-m", path, "x"},
                                                           {"rank", "--json", "-m", path, "x", "y"},
+                                                          {"attention", "--json", "-m", path, "x"},
                                                           {"tokenize", "--json", "-m", path, "x"},
                                                           {"run", "--json", path},
                                                           {"inspect", "--json", path}};

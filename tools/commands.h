@@ -11,6 +11,7 @@ void AddClassify(Program* program);
 void AddEmbed(Program* program);
 void AddRank(Program* program);
 void AddTokenize(Program* program);
+void AddAttention(Program* program);
 void AddRun(Program* program);
 void AddConvert(Program* program);
 void AddInspect(Program* program);

@@ -67,6 +67,7 @@ Program::Program() : app_(std::make_unique<CLI::App>("Runs self-attention models
   AddEmbed(this);
   AddRank(this);
   AddTokenize(this);
+  AddAttention(this);
   AddRun(this);
   AddConvert(this);
   AddInspect(this);
