@@ -137,8 +137,8 @@ class SvgPicture {
                {kMargin, 68, "m"},
                "Who looks at whom: every row is a token, its squares the weights it gives to the "
                "columns. " +
-                   std::to_string(p_.layers()) + (p_.layers() == 1 ? " layer, " : " layers, ") +
-                   std::to_string(p_.heads()) + (one_head ? " head." : " heads each."));
+                   std::to_string(p_.layers()) + (p_.layers() == 1 ? " layer of " : " layers of ") +
+                   std::to_string(p_.heads()) + (one_head ? " head." : " heads."));
   }
 
   std::string Detail() const {
