@@ -19,6 +19,13 @@ int8 matrices. bert.py has what it shares with the tagger.
 - Pieces are hidden at random and the mark at the end of a text left out, so that short and
   careless input works too.
 - Dev is measured with a moving average of the weights, after int8.
+
+The weights that ship got 75.20 % of dev's 2,371 labels right after int8, and 88.88 % of the 1,889
+texts that are not neutral on the right side. They were made in two runs: `--epochs 2 --minutes 50
+--looks 4`, stopped after 715 steps (72.1 and 85.8 %), and from there `--start FIRST --epochs 3
+--minutes 40 --looks 3 --lr 1.5e-4 --warmup 0.03 --hide 0.04 --ema 0.995`, whose 952nd step was
+kept: 16 CPU minutes in all, one thread of an AMD EPYC (family 25, model 1, AVX2) that other work
+was done on. Accuracy was still rising. The clock in the schedule makes a repetition differ.
 """
 
 import argparse

@@ -66,7 +66,7 @@ Status ClassifyAll(Classifier* classifier, bool pair, std::span<const TextItem> 
 int RunClassify(const ClassifyOptions& options, const Program::Arguments& arguments,
                 Console* console) {
   if (const int code = ApplyIsa(options.model, console); code != kExitOk) return code;
-  Result<Model> model = LoadModel(options.model, "", "classify");
+  Result<Model> model = LoadModel(options.model, "sentiment-en.attend", "classify");
   if (!model.ok()) return console->Fail(model.status());
   Result<Classifier> classifier =
       Classifier::Create(*model, PipelineOptionsOf(options.model, *model));
