@@ -198,6 +198,7 @@ class FileWriter {
   void SetStrings(std::string_view key, std::span<const std::string> values);
   void SetInts(std::string_view key, std::span<const int64_t> values);
   void AddTensor(std::string_view name, DType dtype, std::vector<uint64_t> shape, Fill fill);
+  size_t num_tensors() const { return tensors_.size(); }
 
   // Errors: kInvalidArgument (a duplicate or over-long name, a limit, a folder or device in place
   // of a file), kIo, kCapacity, or what a Fill returns. On an error nothing is left behind and an

@@ -39,6 +39,13 @@ bool LooksLikeSafetensors(std::span<const std::byte> bytes) {
   return length <= 100'000'000;
 }
 
+// An object, or a list: "[" and a value, not the "[PAD]" that a vocabulary begins with.
+bool LooksLikeJson(std::string_view text) {
+  if (text.empty() || text[0] != '[') return !text.empty() && text[0] == '{';
+  text = SkipSpace(text.substr(1));
+  return text.empty() || std::strchr("{[]\"-0123456789", text[0]) != nullptr;
+}
+
 }  // namespace
 
 FormatGuess GuessFormat(std::span<const std::byte> bytes) noexcept {
@@ -88,7 +95,7 @@ FormatGuess GuessFormat(std::span<const std::byte> bytes) noexcept {
       StartsWithIgnoringCase(text, "<?xml")) {
     return {"This is a web page (HTML or XML), perhaps an error message.", kDownloadAgain};
   }
-  if (!text.empty() && (text[0] == '{' || text[0] == '[')) {
+  if (LooksLikeJson(text)) {
     return {
         "This is JSON: a config.json, a tokenizer.json, or an error message of a server.",
         "name the .attend file; from a folder with config.json it is made with: attend convert"};

@@ -157,16 +157,52 @@ TEST(Signals, InterruptLeavesNoFileBehind) {
   TemporaryFolder folder;
   Child child({ProgramPath(), "embed", "-m", Models::Get().embedder, "-o", folder / "x.npy"});
   ASSERT_GE(child.Pump("one line\n", 20000), 0);
-  for (int i = 0; i < 2000 && std::filesystem::is_empty(folder.path()); ++i) {
+  // The file has no name before it is whole, but the program has it open.
+  const auto is_writing = [&] {
+    for (const auto& fd :
+         std::filesystem::directory_iterator("/proc/" + std::to_string(child.pid()) + "/fd")) {
+      std::error_code gone;
+      const std::string target = std::filesystem::read_symlink(fd, gone).string();
+      if (target.starts_with(folder.path() + "/")) return true;
+    }
+    return false;
+  };
+  for (int i = 0; i < 2000 && !is_writing(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  ASSERT_FALSE(std::filesystem::is_empty(folder.path()));
+  ASSERT_TRUE(is_writing());
   kill(child.pid(), SIGINT);
   // The input stays open until the signal has been seen: its end would be a regular one.
   while (child.Pump("", 20000) >= 0 && child.err().find('\n') == std::string::npos) {
   }
   EXPECT_EQ(child.Finish(), 130) << child.err();
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+// The end of the input must not hide a signal that came before it.
+TEST(Signals, InterruptJustBeforeTheEndOfTheInput) {
+  for (int i = 0; i < 20; ++i) {
+    Child child({ProgramPath(), "tokenize", "--json", "-m", Models::Get().tagger});
+    ASSERT_GE(child.Pump("one line\n", 20000), 0);
+    ASSERT_TRUE(child.WaitLines(1)) << child.err();
+    kill(child.pid(), SIGINT);
+    EXPECT_EQ(child.Finish(), 130) << "round " << i << child.err();
+  }
+}
+
+// A file that is opened later must not become what messages are written to.
+TEST(Stream, ClosedStandardStreamsStayTaken) {
+  Child child(
+      {"bash", "-c",
+       "exec '" + ProgramPath() + "' tokenize -m '" + Models::Get().tagger + "' 1>&- 2>&-"});
+  const std::string fds = "/proc/" + std::to_string(child.pid()) + "/fd/";
+  std::error_code error;
+  for (int i = 0; i < 2000 && std::filesystem::read_symlink(fds + "1", error) != "/dev/null"; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(std::filesystem::read_symlink(fds + "1", error), "/dev/null");
+  EXPECT_EQ(std::filesystem::read_symlink(fds + "2", error), "/dev/null");
+  EXPECT_EQ(child.Finish("a line\n"), 4);  // and writing to them is an error still
 }
 
 TEST(Signals, ClosedPipeEndsQuietly) {

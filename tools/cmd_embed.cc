@@ -36,6 +36,7 @@ void Print(const TextItem& item, const Embedding& embedding, Console* console) {
 
 Status EmbedAll(Embedder* embedder, NpyWriter* file, std::span<const TextItem> items,
                 Console* console) {
+  if (file != nullptr) ATTEND_RETURN_IF_ERROR(file->status());  // a full disk ends the work now
   std::vector<std::string_view> texts;
   for (const TextItem& item : items) texts.push_back(item.text);
   Result<std::vector<Embedding>> embeddings = embedder->EmbedBatch(texts);

@@ -11,7 +11,11 @@ void Command::Flag(const std::string& name, bool* value, const std::string& desc
 
 void Command::Text(const std::string& name, std::string* value, const std::string& type,
                    const std::string& description, bool required) {
-  app_->add_option(name, *value, description)->type_name(type)->required(required);
+  // An empty one is a variable of a script that is not set, and nobody means the default by it.
+  const auto check = [](const std::string& text) {
+    return text.empty() ? std::string("the value is empty") : std::string();
+  };
+  app_->add_option(name, *value, description)->type_name(type)->required(required)->check(check);
 }
 
 void Command::Int(const std::string& name, int32_t* value, int32_t min, int32_t max,

@@ -64,6 +64,7 @@ class Conversion {
       WriteGenerationKeys(*settings, &writer);
     }
     ATTEND_RETURN_IF_ERROR(AddTensors(&writer));
+    report_->num_tensors = static_cast<int64_t>(writer.num_tensors());
     ListUnused();
     Report();
     return writer.Write(options_.output);
@@ -229,7 +230,6 @@ class Conversion {
       source.row = part.row;
       if (part.total_rows > 0) source.rows = spec.shape[0];
       AddWeight(source, spec, Storage(), writer);
-      ++report_->num_tensors;
       report_->num_parameters += static_cast<int64_t>(source.num_elements());
     }
     if (mapped != plan_.tensors.size()) {

@@ -45,7 +45,7 @@ struct ConvertReport {
   std::vector<std::pair<std::string, std::string>> understood;  // name and value, for people
   std::vector<std::string> notes;  // what a user should know: one sentence each
   std::vector<UnusedTensor> unused;
-  int64_t num_tensors = 0;
+  int64_t num_tensors = 0;  // of the file: weights, scales and the tokenizer, as verify counts
   int64_t num_parameters = 0;
   uint64_t source_bytes = 0;  // of the weights' files
 };

@@ -34,6 +34,8 @@ Status LineReader::Read() {
                   "the line is longer than " + std::to_string(kMaxLineBytes) + " bytes",
                   "line " + std::to_string(line_number_ + 1), "cut the text into shorter lines");
   }
+  WaitToRead(fd_);
+  if (Interrupted()) return Status(ErrorCode::kCancelled, "interrupted");
   buffer_.resize(size + kReadBytes);
   const ssize_t count = ::read(fd_, buffer_.data() + size, kReadBytes);
   const int error = errno;

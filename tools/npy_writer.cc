@@ -1,15 +1,5 @@
 #include "tools/npy_writer.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <utility>
-
-#include "tools/output.h"
-
 namespace attend::tools {
 namespace {
 
@@ -18,24 +8,9 @@ constexpr size_t kBufferBytes = size_t{1} << 20;
 
 }  // namespace
 
-NpyWriter::NpyWriter(std::string path, size_t columns)
-    : path_(std::move(path)),
-      temporary_(path_ + ".tmp-" + std::to_string(::getpid())),
-      columns_(columns) {
-  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd_ < 0) Fail("cannot create");
+NpyWriter::NpyWriter(const std::string& path, size_t columns) : columns_(columns) {
+  status_ = file_.Create(path);
   buffer_ = Header();
-}
-
-NpyWriter::~NpyWriter() {
-  if (fd_ < 0) return;
-  ::close(fd_);
-  ::unlink(temporary_.c_str());
-}
-
-void NpyWriter::Fail(const char* action) {
-  if (!status_.ok()) return;
-  status_ = Status(ErrorCode::kIo, std::string(action) + ": " + std::strerror(errno), path_);
 }
 
 // NumPy's format 1.0, padded with spaces to a fixed size.
@@ -56,21 +31,21 @@ void NpyWriter::AddRow(std::span<const float> row) {
   if (buffer_.size() >= kBufferBytes) Drain();
 }
 
+void NpyWriter::Put(uint64_t offset, const std::string& bytes) {
+  if (status_.ok()) status_ = file_.Put(offset, std::as_bytes(std::span(bytes)));
+}
+
 void NpyWriter::Drain() {
-  if (status_.ok()) status_ = WriteAll(fd_, buffer_, path_);
+  Put(written_, buffer_);
+  written_ += buffer_.size();
   buffer_.clear();
 }
 
 Status NpyWriter::Finish() {
   Drain();
-  if (!status_.ok()) return status_;
-  if (::lseek(fd_, 0, SEEK_SET) < 0) Fail("cannot seek");
-  if (status_.ok()) status_ = WriteAll(fd_, Header(), path_);
-  if (status_.ok() && ::fsync(fd_) < 0) Fail("cannot write");
-  if (status_.ok() && std::rename(temporary_.c_str(), path_.c_str()) < 0) Fail("cannot rename");
-  if (!status_.ok()) return status_;
-  ::close(std::exchange(fd_, -1));
-  return {};
+  Put(0, Header());  // with the number of rows, which is known now
+  if (status_.ok()) status_ = file_.Commit();
+  return status_;
 }
 
 }  // namespace attend::tools

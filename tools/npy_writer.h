@@ -3,37 +3,35 @@
 #define ATTEND_TOOLS_NPY_WRITER_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
 #include "attend/status.h"
+#include "engine/atomic_file.h"
 
 namespace attend::tools {
 
-// Writes beside `path` and renames at the end, so that `path` is whole or untouched.
+// `path` is whole, or untouched: without Finish nothing is left behind.
 class NpyWriter {
  public:
-  NpyWriter(std::string path, size_t columns);
-  NpyWriter(const NpyWriter&) = delete;
-  NpyWriter& operator=(const NpyWriter&) = delete;
-  ~NpyWriter();  // without Finish: leaves nothing behind
+  NpyWriter(const std::string& path, size_t columns);
 
   void AddRow(std::span<const float> row);
-  // The first error so far: kIo.
+  // The first error so far: AtomicFile's.
   const Status& status() const { return status_; }
   // Completes the file.
   Status Finish();
 
  private:
   std::string Header() const;
+  void Put(uint64_t offset, const std::string& bytes);
   void Drain();
-  void Fail(const char* action);
 
-  std::string path_;
-  std::string temporary_;
+  AtomicFile file_;
   size_t columns_;
   size_t rows_ = 0;
-  int fd_ = -1;
+  uint64_t written_ = 0;
   std::string buffer_;
   Status status_;
 };

@@ -1,5 +1,6 @@
 #include "tools/output.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,6 +21,14 @@ void AppendEscaped(unsigned char byte, std::string* out) {
 }
 
 }  // namespace
+
+void HoldStandardDescriptors() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    // The wrong way round: using it is the error that it was before. The lowest free number is fd.
+    if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return;
+  }
+}
 
 Status WriteAll(int fd, std::string_view bytes, std::string_view where) {
   while (!bytes.empty()) {

@@ -33,6 +33,10 @@ class OutputStream {
 // command the terminal. Bytes that are not UTF-8 are shown the same way.
 std::string Printable(std::string_view text);
 
+// Whoever starts the program may have closed standard input, output or error: takes their numbers,
+// so that no file that is opened later gets one and is written over by what is printed.
+void HoldStandardDescriptors();
+
 // Writes all of `bytes` to `fd`. Errors: kIo with the system's reason.
 Status WriteAll(int fd, std::string_view bytes, std::string_view where);
 

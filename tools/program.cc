@@ -19,12 +19,11 @@ class HelpFormatter : public CLI::Formatter {
  public:
   std::map<std::string, std::string> positionals;
 
-  std::string make_usage(const CLI::App* app, std::string name) const override {
-    if (app->get_parent() == nullptr) return "Usage: attend COMMAND [OPTIONS] [ARGUMENTS]\n\n";
+  std::string make_usage(const CLI::App* app, std::string) const override {
+    if (app->get_parent() == nullptr) return "Usage: attend COMMAND [OPTIONS] [ARGUMENTS]\n";
     const auto it = positionals.find(app->get_name());
     const std::string arguments = it == positionals.end() ? "" : " " + it->second;
-    return "Usage: attend " + app->get_name() + " [OPTIONS]" + arguments + "\n\n" +
-           (name.empty() ? "" : "");
+    return "Usage: attend " + app->get_name() + " [OPTIONS]" + arguments + "\n";
   }
 };
 
@@ -40,6 +39,18 @@ std::vector<std::string> OptionNames(const CLI::App& app) {
     for (const std::string& name : option->get_snames()) names.push_back("-" + name);
   }
   return names;
+}
+
+// "--name=" is an empty value; the parser would take the next argument for it.
+std::vector<std::string> SplitEmptyValues(const std::vector<std::string>& arguments) {
+  std::vector<std::string> split;
+  for (const std::string& argument : arguments) {
+    const bool empty = argument.size() > 3 && argument.starts_with("--") &&
+                       argument.find('=') == argument.size() - 1;
+    split.push_back(empty ? argument.substr(0, argument.size() - 1) : argument);
+    if (empty) split.emplace_back();
+  }
+  return split;
 }
 
 std::string HelpHint(const std::string& command) {
@@ -135,12 +146,14 @@ int Program::RunCommand(const std::string& name, Arguments arguments, Arguments 
 }
 
 int Program::Main(int argc, const char* const* argv) {
+  HoldStandardDescriptors();
   InstallSignalHandlers();
   // What stands behind "--" is text, whatever it looks like: the parser never sees it.
   std::vector<std::string> all(argv + std::min(argc, 1), argv + argc);
   const auto end = std::find(all.begin(), all.end(), "--");
   Arguments verbatim(end == all.end() ? end : end + 1, all.end());
   all.erase(end, all.end());
+  all = SplitEmptyValues(all);
   console_.json = std::find(all.begin(), all.end(), "--json") != all.end();
 
   if (all.empty()) return console_.FailUsage("a command is missing", "", HelpHint(""));

@@ -40,9 +40,14 @@ int Stream(Source* source, Console* console,
            const std::function<Status(std::span<const Item>)>& process) {
   std::vector<Item> items;
   size_t done = 0;
+  const auto interrupted = [] {
+    return Interrupted() ? Status(ErrorCode::kCancelled, "interrupted") : Status();
+  };
   while (true) {
-    if (Interrupted()) return console->Fail(Status(ErrorCode::kCancelled, "interrupted"));
-    Status status = source->NextBatch(&items);
+    Status status = interrupted();
+    if (status.ok()) status = source->NextBatch(&items);
+    // A signal during the last read or the last batch: the end of the input does not hide it.
+    if (status.ok() && items.empty()) status = interrupted();
     if (!status.ok()) return console->Fail(status);
     if (items.empty()) return console->Finish();
     status = ProcessAll<Item>(items, process);
