@@ -30,6 +30,13 @@ Result<int32_t> EffectiveMaxLength(const Model& model, const PipelineOptions& op
   const int32_t model_limit = model.info().max_length;
   int32_t limit = options.session.max_tokens;
   if (model_limit > 0) limit = std::min(limit, model_limit);
+  if (limit <= num_added) {
+    return Status(ErrorCode::kInvalidArgument,
+                  "the model and the session take " + std::to_string(limit) +
+                      " tokens; the special tokens of a text and one more are " +
+                      std::to_string(num_added + 1),
+                  "max_tokens", "raise SessionOptions::max_tokens");
+  }
   if (options.max_length == 0) return limit;
   if (options.max_length <= num_added || options.max_length > limit) {
     return Status(ErrorCode::kInvalidArgument,
@@ -53,6 +60,13 @@ Status RequireTask(const Model& model, Task task, std::string_view pipeline) {
 
 Result<Tokenizer> RequireTokenizer(const Model& model, std::string_view pipeline) {
   Result<Tokenizer> tokenizer = Tokenizer::FromModel(model);
+  if (tokenizer.ok() && tokenizer->vocab_size() > model.info().vocab_size) {
+    return Status(ErrorCode::kCorrupt,
+                  "the tokenizer has " + std::to_string(tokenizer->vocab_size()) +
+                      " tokens; expected at most the model's " +
+                      std::to_string(model.info().vocab_size),
+                  "model", "convert it again with the tokenizer that it was trained with");
+  }
   if (tokenizer.ok() || tokenizer.status().code() != ErrorCode::kNotFound) return tokenizer;
   return Status(ErrorCode::kUnsupported,
                 std::string(pipeline) + " cannot use this model: it has no tokenizer", "model",

@@ -4,6 +4,7 @@
 
 #include "attend/text.h"
 #include "engine/pipeline.h"
+#include "engine/text/guard.h"
 
 namespace attend {
 
@@ -41,34 +42,40 @@ Result<Classifier> Classifier::Load(const std::string& path, const PipelineOptio
 }
 
 Result<Classifier> Classifier::Create(const Model& model, const PipelineOptions& options) {
-  Result<PipelineRunner> runner =
-      PipelineRunner::Create(model, options, Task::kSequence, "a classifier");
-  if (!runner.ok()) return runner.status();
-  return Classifier(std::make_unique<Impl>(Impl{*std::move(runner)}));
+  return WithoutExceptions("Classifier", [&]() -> Result<Classifier> {
+    Result<PipelineRunner> runner =
+        PipelineRunner::Create(model, options, Task::kSequence, "a classifier");
+    if (!runner.ok()) return runner.status();
+    return Classifier(std::make_unique<Impl>(Impl{*std::move(runner)}));
+  });
 }
 
 Result<Classification> Classifier::Classify(std::string_view text) {
-  return OnlyAnswer(impl_->Run(std::span(&text, 1), nullptr));
+  return OnlyAnswer(ClassifyBatch(std::span(&text, 1)));
 }
 
 Result<Classification> Classifier::ClassifyPair(std::string_view text, std::string_view pair) {
-  return OnlyAnswer(impl_->Run(std::span(&text, 1), &pair));
+  return OnlyAnswer(ClassifyPairBatch(std::span(&text, 1), std::span(&pair, 1)));
 }
 
 Result<std::vector<Classification>> Classifier::ClassifyBatch(
     std::span<const std::string_view> texts) {
-  return impl_->Run(texts, nullptr);
+  if (impl_ == nullptr) return MovedFrom("Classifier");
+  return WithoutExceptions("Classifier", [&] { return impl_->Run(texts, nullptr); });
 }
 
 Result<std::vector<Classification>> Classifier::ClassifyPairBatch(
     std::span<const std::string_view> texts, std::span<const std::string_view> pairs) {
-  if (texts.size() != pairs.size()) {
-    return Status(ErrorCode::kInvalidArgument,
-                  "there are " + std::to_string(texts.size()) + " texts and " +
-                      std::to_string(pairs.size()) + " second texts; expected as many",
-                  "pairs");
-  }
-  return impl_->Run(texts, pairs.data());
+  if (impl_ == nullptr) return MovedFrom("Classifier");
+  return WithoutExceptions("Classifier", [&]() -> Result<std::vector<Classification>> {
+    if (texts.size() != pairs.size()) {
+      return Status(ErrorCode::kInvalidArgument,
+                    "there are " + std::to_string(texts.size()) + " texts and " +
+                        std::to_string(pairs.size()) + " second texts; expected as many",
+                    "pairs");
+    }
+    return impl_->Run(texts, pairs.data());
+  });
 }
 
 std::span<const std::string> Classifier::labels() const { return model().info().labels; }

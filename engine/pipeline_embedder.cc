@@ -4,12 +4,28 @@
 #include "attend/text.h"
 #include "engine/model.h"
 #include "engine/pipeline.h"
+#include "engine/text/guard.h"
 
 namespace attend {
 
 struct Embedder::Impl {
   PipelineRunner runner;
+
+  Result<std::vector<Embedding>> Run(std::span<const std::string_view> texts);
 };
+
+Result<std::vector<Embedding>> Embedder::Impl::Run(std::span<const std::string_view> texts) {
+  std::vector<Embedding> results(texts.size());
+  SequenceList list;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    Status status = runner.Encode(texts[i], nullptr, &list, &results[i].truncated);
+    if (!status.ok()) return AtText(status, i, texts.size());
+  }
+  ATTEND_RETURN_IF_ERROR(runner.Run(list, [&](size_t i, const Output& output) {
+    results[i].values.assign(output.pooled.begin(), output.pooled.end());
+  }));
+  return results;
+}
 
 Embedder::Embedder(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Embedder::Embedder(Embedder&&) noexcept = default;
@@ -21,10 +37,12 @@ Result<Embedder> Embedder::Load(const std::string& path, const PipelineOptions& 
 }
 
 Result<Embedder> Embedder::Create(const Model& model, const PipelineOptions& options) {
-  Result<PipelineRunner> runner =
-      PipelineRunner::Create(model, options, Task::kEmbedding, "an embedder");
-  if (!runner.ok()) return runner.status();
-  return Embedder(std::make_unique<Impl>(Impl{*std::move(runner)}));
+  return WithoutExceptions("Embedder", [&]() -> Result<Embedder> {
+    Result<PipelineRunner> runner =
+        PipelineRunner::Create(model, options, Task::kEmbedding, "an embedder");
+    if (!runner.ok()) return runner.status();
+    return Embedder(std::make_unique<Impl>(Impl{*std::move(runner)}));
+  });
 }
 
 Result<Embedding> Embedder::Embed(std::string_view text) {
@@ -32,16 +50,8 @@ Result<Embedding> Embedder::Embed(std::string_view text) {
 }
 
 Result<std::vector<Embedding>> Embedder::EmbedBatch(std::span<const std::string_view> texts) {
-  std::vector<Embedding> results(texts.size());
-  SequenceList list;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    Status status = impl_->runner.Encode(texts[i], nullptr, &list, &results[i].truncated);
-    if (!status.ok()) return AtText(status, i, texts.size());
-  }
-  ATTEND_RETURN_IF_ERROR(impl_->runner.Run(list, [&](size_t i, const Output& output) {
-    results[i].values.assign(output.pooled.begin(), output.pooled.end());
-  }));
-  return results;
+  if (impl_ == nullptr) return MovedFrom("Embedder");
+  return WithoutExceptions("Embedder", [&] { return impl_->Run(texts); });
 }
 
 int32_t Embedder::dimensions() const {

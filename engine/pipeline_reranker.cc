@@ -6,6 +6,7 @@
 
 #include "attend/text.h"
 #include "engine/pipeline.h"
+#include "engine/text/guard.h"
 
 namespace attend {
 namespace {
@@ -28,6 +29,7 @@ struct Reranker::Impl {
   PipelineRunner runner;
   bool cross_encoder;
 
+  Result<std::vector<Ranked>> Rank(std::string_view query, std::span<const std::string_view> texts);
   Status ScorePairs(std::string_view query, std::span<const std::string_view> texts,
                     std::vector<Ranked>* ranked);
   Status ScoreVectors(std::string_view query, std::span<const std::string_view> texts,
@@ -66,6 +68,18 @@ Status Reranker::Impl::ScoreVectors(std::string_view query, std::span<const std:
   });
 }
 
+Result<std::vector<Ranked>> Reranker::Impl::Rank(std::string_view query,
+                                                 std::span<const std::string_view> texts) {
+  std::vector<Ranked> ranked(texts.size());
+  for (size_t i = 0; i < ranked.size(); ++i) ranked[i].index = i;
+  if (texts.empty()) return ranked;
+  ATTEND_RETURN_IF_ERROR(cross_encoder ? ScorePairs(query, texts, &ranked)
+                                       : ScoreVectors(query, texts, &ranked));
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const Ranked& a, const Ranked& b) { return a.score > b.score; });
+  return ranked;
+}
+
 Reranker::Reranker(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Reranker::Reranker(Reranker&&) noexcept = default;
 Reranker& Reranker::operator=(Reranker&&) noexcept = default;
@@ -76,30 +90,26 @@ Result<Reranker> Reranker::Load(const std::string& path, const PipelineOptions& 
 }
 
 Result<Reranker> Reranker::Create(const Model& model, const PipelineOptions& options) {
-  const ModelInfo& info = model.info();
-  const bool cross_encoder = info.task == Task::kSequence;
-  if (cross_encoder && info.labels.size() != 1) {
-    return Status(ErrorCode::kUnsupported,
-                  "a reranker cannot use this model: it has " + std::to_string(info.labels.size()) +
-                      " labels; expected 1",
-                  "model", "it classifies texts; use Classifier or `attend classify`");
-  }
-  Result<PipelineRunner> runner = PipelineRunner::Create(
-      model, options, cross_encoder ? Task::kSequence : Task::kEmbedding, "a reranker");
-  if (!runner.ok()) return runner.status();
-  return Reranker(std::make_unique<Impl>(Impl{*std::move(runner), cross_encoder}));
+  return WithoutExceptions("Reranker", [&]() -> Result<Reranker> {
+    const ModelInfo& info = model.info();
+    const bool cross_encoder = info.task == Task::kSequence;
+    if (cross_encoder && info.labels.size() != 1) {
+      return Status(ErrorCode::kUnsupported,
+                    "a reranker cannot use this model: it has " +
+                        std::to_string(info.labels.size()) + " labels; expected 1",
+                    "model", "it classifies texts; use Classifier or `attend classify`");
+    }
+    Result<PipelineRunner> runner = PipelineRunner::Create(
+        model, options, cross_encoder ? Task::kSequence : Task::kEmbedding, "a reranker");
+    if (!runner.ok()) return runner.status();
+    return Reranker(std::make_unique<Impl>(Impl{*std::move(runner), cross_encoder}));
+  });
 }
 
 Result<std::vector<Ranked>> Reranker::Rank(std::string_view query,
                                            std::span<const std::string_view> texts) {
-  std::vector<Ranked> ranked(texts.size());
-  for (size_t i = 0; i < ranked.size(); ++i) ranked[i].index = i;
-  if (texts.empty()) return ranked;
-  ATTEND_RETURN_IF_ERROR(impl_->cross_encoder ? impl_->ScorePairs(query, texts, &ranked)
-                                              : impl_->ScoreVectors(query, texts, &ranked));
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const Ranked& a, const Ranked& b) { return a.score > b.score; });
-  return ranked;
+  if (impl_ == nullptr) return MovedFrom("Reranker");
+  return WithoutExceptions("Reranker", [&] { return impl_->Rank(query, texts); });
 }
 
 const Model& Reranker::model() const { return impl_->runner.model(); }

@@ -7,6 +7,7 @@
 #include "attend/text.h"
 #include "engine/model.h"
 #include "engine/pipeline.h"
+#include "engine/text/guard.h"
 #include "engine/text/letter_case.h"
 #include "engine/text/utf8.h"
 #include "engine/text/words.h"
@@ -91,6 +92,9 @@ struct Tagger::Impl {
   // Encodes `words`, which lie in `text`, and fills all of `tags` but labels and scores.
   Status Prepare(std::string_view text, std::span<const WordSpan> spans, Pieces* pieces,
                  Tags* tags);
+  Result<std::vector<Tags>> TagTexts(std::span<const std::string_view> texts);
+  Result<std::vector<Tags>> TagCutTexts(std::span<const std::vector<std::string_view>> texts);
+  Result<Encoding> EncodeText(std::string_view text);
   // Labels the words of all texts.
   Status Run(std::span<const Pieces> texts, std::span<Tags> tags);
   void AddSequence(const Pieces& pieces, const Window& window, SequenceList* list);
@@ -184,27 +188,7 @@ Status Tagger::Impl::Run(std::span<const Pieces> texts, std::span<Tags> tags) {
   });
 }
 
-Tagger::Tagger(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Tagger::Tagger(Tagger&&) noexcept = default;
-Tagger& Tagger::operator=(Tagger&&) noexcept = default;
-Tagger::~Tagger() = default;
-
-Result<Tagger> Tagger::Load(const std::string& path, const PipelineOptions& options) {
-  return LoadPipeline<Tagger>(path, options);
-}
-
-Result<Tagger> Tagger::Create(const Model& model, const PipelineOptions& options) {
-  Result<PipelineRunner> runner = PipelineRunner::Create(model, options, Task::kTokens, "a tagger");
-  if (!runner.ok()) return runner.status();
-  auto impl = std::make_unique<Impl>(Impl{*std::move(runner), options});
-  return Tagger(std::move(impl));
-}
-
-Result<Tags> Tagger::Tag(std::string_view text) {
-  return OnlyAnswer(TagBatch(std::span(&text, 1)));
-}
-
-Result<std::vector<Tags>> Tagger::TagBatch(std::span<const std::string_view> texts) {
+Result<std::vector<Tags>> Tagger::Impl::TagTexts(std::span<const std::string_view> texts) {
   std::vector<Tags> tags(texts.size());
   std::vector<Pieces> pieces(texts.size());
   std::vector<WordSpan> spans;
@@ -213,20 +197,15 @@ Result<std::vector<Tags>> Tagger::TagBatch(std::span<const std::string_view> tex
     if (status.ok()) {
       spans.clear();
       CutWords(texts[i], &spans);
-      status = impl_->Prepare(texts[i], spans, &pieces[i], &tags[i]);
+      status = Prepare(texts[i], spans, &pieces[i], &tags[i]);
     }
     if (!status.ok()) return AtText(status, i, texts.size());
   }
-  ATTEND_RETURN_IF_ERROR(impl_->Run(pieces, tags));
+  ATTEND_RETURN_IF_ERROR(Run(pieces, tags));
   return tags;
 }
 
-Result<Tags> Tagger::TagWords(std::span<const std::string_view> words) {
-  const std::vector<std::string_view> text(words.begin(), words.end());
-  return OnlyAnswer(TagWordsBatch(std::span(&text, 1)));
-}
-
-Result<std::vector<Tags>> Tagger::TagWordsBatch(
+Result<std::vector<Tags>> Tagger::Impl::TagCutTexts(
     std::span<const std::vector<std::string_view>> texts) {
   std::vector<Tags> tags(texts.size());
   std::vector<Pieces> pieces(texts.size());
@@ -248,33 +227,33 @@ Result<std::vector<Tags>> Tagger::TagWordsBatch(
       joined.resize(bytes);  // for the message of CheckText
     }
     Status status = CheckText(joined);
-    if (status.ok()) status = impl_->Prepare(joined, spans, &pieces[i], &tags[i]);
+    if (status.ok()) status = Prepare(joined, spans, &pieces[i], &tags[i]);
     if (!status.ok()) return AtText(status, i, texts.size());
   }
-  ATTEND_RETURN_IF_ERROR(impl_->Run(pieces, tags));
+  ATTEND_RETURN_IF_ERROR(Run(pieces, tags));
   return tags;
 }
 
-Result<Encoding> Tagger::Encode(std::string_view text) {
+Result<Encoding> Tagger::Impl::EncodeText(std::string_view text) {
   ATTEND_RETURN_IF_ERROR(CheckText(text));
   std::vector<WordSpan> spans;
   CutWords(text, &spans);
   Pieces pieces;
   Tags tags;
-  ATTEND_RETURN_IF_ERROR(impl_->Prepare(text, spans, &pieces, &tags));
-  if (pieces.ids.size() > impl_->capacity()) {
+  ATTEND_RETURN_IF_ERROR(Prepare(text, spans, &pieces, &tags));
+  if (pieces.ids.size() > capacity()) {
     return Status(ErrorCode::kCapacity,
                   "the text has " + std::to_string(pieces.ids.size()) +
-                      " tokens; the model takes at most " + std::to_string(impl_->capacity()) +
+                      " tokens; the model takes at most " + std::to_string(capacity()) +
                       " at a time",
                   "text", "give it in parts");
   }
   SequenceList list;
-  impl_->AddSequence(pieces, {0, 0, pieces.words()}, &list);
+  AddSequence(pieces, {0, 0, pieces.words()}, &list);
   Encoding encoding;
-  encoding.ids = impl_->ids;
-  encoding.type_ids = impl_->types;
-  const bool front = impl_->runner.tokenizer().bos_id() >= 0;
+  encoding.ids = ids;
+  encoding.type_ids = types;
+  const bool front = runner.tokenizer().bos_id() >= 0;
   encoding.offsets.resize(encoding.ids.size());
   encoding.sequence_ids.assign(encoding.ids.size(), -1);
   for (size_t word = 0; word < pieces.words(); ++word) {
@@ -284,9 +263,55 @@ Result<Encoding> Tagger::Encode(std::string_view text) {
     }
   }
   for (const int32_t id : encoding.ids) {
-    encoding.tokens.emplace_back(impl_->runner.tokenizer().TokenText(id));
+    encoding.tokens.emplace_back(runner.tokenizer().TokenText(id));
   }
   return encoding;
+}
+
+Tagger::Tagger(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Tagger::Tagger(Tagger&&) noexcept = default;
+Tagger& Tagger::operator=(Tagger&&) noexcept = default;
+Tagger::~Tagger() = default;
+
+Result<Tagger> Tagger::Load(const std::string& path, const PipelineOptions& options) {
+  return LoadPipeline<Tagger>(path, options);
+}
+
+Result<Tagger> Tagger::Create(const Model& model, const PipelineOptions& options) {
+  return WithoutExceptions("Tagger", [&]() -> Result<Tagger> {
+    Result<PipelineRunner> runner =
+        PipelineRunner::Create(model, options, Task::kTokens, "a tagger");
+    if (!runner.ok()) return runner.status();
+    auto impl = std::make_unique<Impl>(Impl{*std::move(runner), options});
+    return Tagger(std::move(impl));
+  });
+}
+
+Result<Tags> Tagger::Tag(std::string_view text) {
+  return OnlyAnswer(TagBatch(std::span(&text, 1)));
+}
+
+Result<std::vector<Tags>> Tagger::TagBatch(std::span<const std::string_view> texts) {
+  if (impl_ == nullptr) return MovedFrom("Tagger");
+  return WithoutExceptions("Tagger", [&] { return impl_->TagTexts(texts); });
+}
+
+Result<Tags> Tagger::TagWords(std::span<const std::string_view> words) {
+  return WithoutExceptions("Tagger", [&] {
+    const std::vector<std::string_view> text(words.begin(), words.end());
+    return OnlyAnswer(TagWordsBatch(std::span(&text, 1)));
+  });
+}
+
+Result<std::vector<Tags>> Tagger::TagWordsBatch(
+    std::span<const std::vector<std::string_view>> texts) {
+  if (impl_ == nullptr) return MovedFrom("Tagger");
+  return WithoutExceptions("Tagger", [&] { return impl_->TagCutTexts(texts); });
+}
+
+Result<Encoding> Tagger::Encode(std::string_view text) {
+  if (impl_ == nullptr) return MovedFrom("Tagger");
+  return WithoutExceptions("Tagger", [&] { return impl_->EncodeText(text); });
 }
 
 const Model& Tagger::model() const { return impl_->runner.model(); }

@@ -106,7 +106,7 @@ int64_t TileFloats(const PlanRunner& runner) {
 
 void MemoryTally::Take(int64_t floats, AlignedFloats* buffer) {
   bytes += static_cast<size_t>(floats) * sizeof(float);
-  if (!ok) return;
+  if (!ok || counts_only) return;
   *buffer = AlignedFloats(static_cast<size_t>(floats));
   ok = floats == 0 || buffer->data() != nullptr;
 }
@@ -135,7 +135,8 @@ void Workers::Allocate(int num_threads, Share asked, std::span<const PlanRunner*
     shared = std::max(shared, plan.shared_column_tile_columns * runner->column_tile_rows());
   }
   if (num_threads > 1 || asked == Share::kColumns) tally->Take(shared, &shared_tile);
-  tally->Size(num_threads, &memory);
+  memory.resize(static_cast<size_t>(num_threads));
+  tally->bytes += memory.size() * sizeof(WorkerMemory);
   tally->Size(num_threads, &shares);
   for (WorkerMemory& mine : memory) {
     tally->Take(tile, &mine.tile);

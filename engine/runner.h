@@ -20,12 +20,13 @@ namespace attend {
 struct MemoryTally {
   size_t bytes = 0;
   bool ok = true;
+  bool counts_only = false;  // nothing is taken
   void Take(int64_t floats, AlignedFloats* buffer);
   // Sizes a vector, which throws if there is no memory.
   template <typename T>
   void Size(int64_t count, std::vector<T>* vector) {
-    vector->resize(static_cast<size_t>(count));
-    bytes += vector->size() * sizeof(T);
+    bytes += static_cast<size_t>(count) * sizeof(T);
+    if (!counts_only) vector->resize(static_cast<size_t>(count));
   }
 };
 

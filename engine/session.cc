@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/models/models.h"
+#include "engine/text/guard.h"
 #include "kernels/isa.h"
 
 namespace attend {
@@ -61,6 +62,15 @@ Result<Output> RunBatch(SessionData& data) {
   return MakeOutput(data, share);
 }
 
+template <typename Batch>
+Result<Output> RunChecked(const Batch& batch, SessionData* data) {
+  if (data == nullptr) return MovedFrom("Session");
+  // Running allocates nothing, but saying what is wrong with a batch does. (Moved, not copied.)
+  Status status = WithoutExceptions("Session", [&] { return CheckBatch(batch, data); });
+  if (!status.ok()) return status;
+  return RunBatch(*data);
+}
+
 // Compiles a graph that `build` writes, and takes the plan's memory.
 template <typename Build>
 Status MakeRunner(const ModelConfig& config, const PlanLimits& limits, const Build& build,
@@ -95,9 +105,10 @@ Status MakeEncoderDecoder(const PlanLimits& limits, SessionData* data, MemoryTal
   return Status();
 }
 
-// Compiles the plan and takes all memory that it and the options call for.
+// Compiles the plan and takes, or only counts, all memory that it and the options call for.
 Result<std::unique_ptr<SessionData>> MakeSession(const Model& model, SessionOptions options,
-                                                 std::unique_ptr<AttentionRecorder> recorder) {
+                                                 std::unique_ptr<AttentionRecorder> recorder,
+                                                 bool counts_only) {
   ATTEND_RETURN_IF_ERROR(CheckOptions(options));
   ATTEND_RETURN_IF_ERROR(CheckPrecision(options.precision, model.info()));
   if (options.num_threads == 0) options.num_threads = AdviseThreads().num_threads;
@@ -109,7 +120,7 @@ Result<std::unique_ptr<SessionData>> MakeSession(const Model& model, SessionOpti
   const PlanLimits limits = {.tokens = options.max_tokens,
                              .sequences = options.max_sequences,
                              .keys = LongestSequence(data->model->config, options.max_tokens)};
-  MemoryTally tally{.bytes = sizeof(SessionData)};
+  MemoryTally tally{.bytes = sizeof(SessionData), .counts_only = counts_only};
   const ModelConfig& config = data->model->config;
   ATTEND_RETURN_IF_ERROR(IsEncoderDecoder(config) ? MakeEncoderDecoder(limits, data.get(), &tally)
                                                   : MakeRunner(config, limits, &BuildGraph,
@@ -154,7 +165,8 @@ Result<Session> Session::Create(const Model& model, const SessionOptions& option
                                 std::unique_ptr<AttentionRecorder> recorder) {
   try {
     const OneOpenMpThread guard;  // primitives are made as they will run
-    Result<std::unique_ptr<SessionData>> data = MakeSession(model, options, std::move(recorder));
+    Result<std::unique_ptr<SessionData>> data =
+        MakeSession(model, options, std::move(recorder), false);
     if (!data.ok()) return data.status();
     ATTEND_RETURN_IF_ERROR((*data)->workers.Start(options.backend, options.executor));
     return Session(std::move(*data));
@@ -164,9 +176,13 @@ Result<Session> Session::Create(const Model& model, const SessionOptions& option
 }
 
 Result<size_t> Session::PredictMemoryBytes(const Model& model, const SessionOptions& options) {
-  Result<Session> session = Create(model, options);
-  if (!session.ok()) return session.status();
-  return session->memory_bytes();
+  return WithoutExceptions("Session", [&]() -> Result<size_t> {
+    const OneOpenMpThread guard;
+    const size_t packed = model.data().weights->packed_bytes();
+    Result<std::unique_ptr<SessionData>> data = MakeSession(model, options, nullptr, true);
+    if (!data.ok()) return data.status();
+    return (*data)->memory_bytes + model.data().weights->packed_bytes() - packed;
+  });
 }
 
 Session::Session(std::unique_ptr<SessionData> data) : data_(std::move(data)) {}
@@ -174,15 +190,9 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
-Result<Output> Session::Run(const TokenBatch& batch) {
-  ATTEND_RETURN_IF_ERROR(CheckBatch(batch, data_.get()));
-  return RunBatch(*data_);
-}
+Result<Output> Session::Run(const TokenBatch& batch) { return RunChecked(batch, data_.get()); }
 
-Result<Output> Session::Run(const VectorBatch& batch) {
-  ATTEND_RETURN_IF_ERROR(CheckBatch(batch, data_.get()));
-  return RunBatch(*data_);
-}
+Result<Output> Session::Run(const VectorBatch& batch) { return RunChecked(batch, data_.get()); }
 
 size_t Session::memory_bytes() const { return data_->memory_bytes; }
 size_t Session::weight_bytes() const { return data_->model->weights->packed_bytes(); }

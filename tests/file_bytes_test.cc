@@ -1,7 +1,8 @@
 // Files as they are found and as they are left: what is no file, what changes while it is read, and
 // writers that fail. The numbers W.. are those of format_corrupt_test.cc. W72, W73 (truncated or
 // overwritten while mapped) are the caller's to avoid, as format.h says; kRead is immune, as is
-// tested here. W76-W79: only what a process can do to itself without a fault injector.
+// tested here. W76-W79: what a process can do to itself; injected faults: io_fault_test.cc,
+// memory_fault_test.cc.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -310,5 +310,43 @@ TEST(Pipelines, RefuseModelsOfAnotherTask) {
   EXPECT_EQ(Tagger::Load("/nowhere.attend").status().code(), ErrorCode::kNotFound);
 }
 
+// A session that has no room for one piece between the special tokens would label those.
+TEST(Options, ASessionHasRoomForATokenOfText) {
+  const Model tokens = TextModel(Task::kTokens, 3), embeds = TextModel(Task::kEmbedding, 0);
+  for (const int32_t max_tokens : {1, 2}) {
+    for (const bool truncate : {false, true}) {
+      const PipelineOptions options{.session = {.max_tokens = max_tokens}, .truncate = truncate};
+      for (const Status& status :
+           {Tagger::Create(tokens, options).status(), Embedder::Create(embeds, options).status()}) {
+        EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
+        EXPECT_EQ(status.where(), "max_tokens");
+      }
+    }
+  }
+  Result<Tagger> tagger = Tagger::Create(tokens, {.session = {.max_tokens = 3}});
+  ASSERT_TRUE(tagger.ok()) << tagger.status().ToString();
+  Result<Tags> tags = tagger->Tag("I saw unbelievably many saws");
+  ASSERT_TRUE(tags.ok()) << tags.status().ToString();
+  EXPECT_EQ(tags->words.size(), 5u);
+}
+
+TEST(Options, MemoryIsPredicted) {
+  for (const SessionOptions& options :
+       {SessionOptions{.max_tokens = 100}, SessionOptions{.num_threads = 2, .max_sequences = 7}}) {
+    const Model model = TextModel(Task::kTokens, 3);
+    Result<size_t> first = Session::PredictMemoryBytes(model, options);
+    Result<size_t> second = Session::PredictMemoryBytes(model, options);
+    Result<Session> session = Session::Create(model, options);
+    ASSERT_TRUE(first.ok() && second.ok() && session.ok());
+    EXPECT_EQ(*second, session->memory_bytes());
+    EXPECT_EQ(*first, session->memory_bytes() + session->weight_bytes());
+  }
+  // More than there is: predicting takes none of it.
+  Result<size_t> huge = Session::PredictMemoryBytes(
+      TextModel(Task::kTokens, 3), {.max_tokens = 1 << 22, .max_sequences = 1 << 20});
+  ASSERT_TRUE(huge.ok()) << huge.status().ToString();
+  EXPECT_GT(*huge, size_t{1} << 30);
+}
+
 }  // namespace
 }  // namespace attend::testing

@@ -6,6 +6,7 @@
 #include "attend/text.h"
 #include "engine/text/decoder.h"
 #include "engine/text/encoder.h"
+#include "engine/text/guard.h"
 #include "engine/text/post_processor.h"
 #include "engine/text/tokenizer_data.h"
 #include "engine/text/utf8.h"
@@ -67,6 +68,10 @@ Status CheckKnown(std::string_view text, const char* where, std::span<const int3
   return Status();
 }
 
+Status NullPointer(const char* where) {
+  return Status(ErrorCode::kInvalidArgument, "the pointer is null", where);
+}
+
 // `texts` are one or two.
 Status Encode(const TokenizerData& data, std::span<const std::string_view> texts,
               const EncodeOptions& options, Encoding* out) {
@@ -115,55 +120,69 @@ Result<Encoding> EncodeWithTokens(const TokenizerData& data,
   return encoding;
 }
 
+Status EncodeOneWord(const TokenizerData& data, std::string_view word, std::vector<int32_t>* ids) {
+  ATTEND_RETURN_IF_ERROR(CheckText(word, "word"));
+  const size_t before = ids->size();
+  if (data.spec.unk_id == kNoUnknown) {
+    std::vector<TextRange> offsets(before);
+    EncodePlainText(data, word, {ids, &offsets});
+    const Status status = CheckKnown(word, "word", *ids, offsets, before);
+    if (!status.ok()) ids->resize(before);
+    return status;
+  }
+  EncodePlainText(data, word, {ids, nullptr});
+  if (ids->size() == before) ids->push_back(data.spec.unk_id);
+  return Status();
+}
+
 }  // namespace
 
 Result<Tokenizer> Tokenizer::FromBytes(std::span<const std::byte> bytes) {
-  Result<std::shared_ptr<const TokenizerData>> data = ParseTokenizer(bytes);
-  if (!data.ok()) return data.status();
-  return Tokenizer(*std::move(data));
+  return WithoutExceptions("Tokenizer", [&]() -> Result<Tokenizer> {
+    Result<std::shared_ptr<const TokenizerData>> data = ParseTokenizer(bytes);
+    if (!data.ok()) return data.status();
+    return Tokenizer(*std::move(data));
+  });
 }
 
 Result<Encoding> Tokenizer::Encode(std::string_view text, const EncodeOptions& options) const {
-  return EncodeWithTokens(*data_, {&text, 1}, options);
+  return WithoutExceptions("Tokenizer", [&] {
+    return EncodeWithTokens(*data_, {&text, 1}, options);
+  });
 }
 
 Result<Encoding> Tokenizer::EncodePair(std::string_view text, std::string_view pair,
                                        const EncodeOptions& options) const {
   const std::string_view texts[] = {text, pair};
-  return EncodeWithTokens(*data_, texts, options);
+  return WithoutExceptions("Tokenizer", [&] { return EncodeWithTokens(*data_, texts, options); });
 }
 
 Status Tokenizer::EncodeInto(std::string_view text, const EncodeOptions& options,
                              Encoding* out) const {
-  return attend::Encode(*data_, {&text, 1}, options, out);
+  if (out == nullptr) return NullPointer("out");
+  return WithoutExceptions("Tokenizer", [&] {
+    return attend::Encode(*data_, {&text, 1}, options, out);
+  });
 }
 
 Status Tokenizer::EncodeWord(std::string_view word, std::vector<int32_t>* ids) const {
-  ATTEND_RETURN_IF_ERROR(CheckText(word, "word"));
-  const size_t before = ids->size();
-  if (data_->spec.unk_id == kNoUnknown) {
-    std::vector<TextRange> offsets(before);
-    EncodePlainText(*data_, word, {ids, &offsets});
-    const Status status = CheckKnown(word, "word", *ids, offsets, before);
-    if (!status.ok()) ids->resize(before);
-    return status;
-  }
-  EncodePlainText(*data_, word, {ids, nullptr});
-  if (ids->size() == before) ids->push_back(data_->spec.unk_id);
-  return Status();
+  if (ids == nullptr) return NullPointer("ids");
+  return WithoutExceptions("Tokenizer", [&] { return EncodeOneWord(*data_, word, ids); });
 }
 
 Result<std::string> Tokenizer::Decode(std::span<const int32_t> ids,
                                       bool skip_special_tokens) const {
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0 || ids[i] >= vocab_size()) {
-      return Status(ErrorCode::kInvalidArgument,
-                    "an id must be 0 to " + std::to_string(vocab_size() - 1) + ", got " +
-                        std::to_string(ids[i]),
-                    "ids[" + std::to_string(i) + "]");
+  return WithoutExceptions("Tokenizer", [&]() -> Result<std::string> {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (ids[i] < 0 || ids[i] >= vocab_size()) {
+        return Status(ErrorCode::kInvalidArgument,
+                      "an id must be 0 to " + std::to_string(vocab_size() - 1) + ", got " +
+                          std::to_string(ids[i]),
+                      "ids[" + std::to_string(i) + "]");
+      }
     }
-  }
-  return DecodeIds(*data_, ids, skip_special_tokens);
+    return DecodeIds(*data_, ids, skip_special_tokens);
+  });
 }
 
 int32_t Tokenizer::vocab_size() const {

@@ -5,6 +5,7 @@
 #include "attend/text.h"
 #include "engine/format.h"
 #include "engine/model.h"
+#include "engine/text/guard.h"
 
 namespace attend {
 namespace {
@@ -33,19 +34,22 @@ Result<Tokenizer> FromFile(const FileView& file, const std::string& where,
 }  // namespace
 
 Result<Tokenizer> Tokenizer::Load(const std::string& path) {
-  Result<FileBytes> bytes = FileBytes::Open(path, FileBytes::Mode::kMap);
-  if (!bytes.ok()) return bytes.status();
-  Result<FileView> view = FileView::Open(bytes->bytes(), VerifyLevel::kStructure, path);
-  if (!view.ok()) return view.status();
-  return FromFile(*view, path);
+  return WithoutExceptions("Tokenizer", [&]() -> Result<Tokenizer> {
+    Result<FileBytes> bytes = FileBytes::Open(path, FileBytes::Mode::kMap);
+    if (!bytes.ok()) return bytes.status();
+    Result<FileView> view = FileView::Open(bytes->bytes(), VerifyLevel::kStructure, path);
+    if (!view.ok()) return view.status();
+    return FromFile(*view, path);
+  });
 }
 
 Result<Tokenizer> Tokenizer::FromModel(const Model& model) {
-  return FromFile(model.data().file, {});
+  return WithoutExceptions("Tokenizer", [&] { return FromFile(model.data().file, {}); });
 }
 
 Result<Tokenizer> Tokenizer::TargetOfModel(const Model& model) {
-  return FromFile(model.data().file, {}, "target_tokenizer");
+  return WithoutExceptions("Tokenizer",
+                           [&] { return FromFile(model.data().file, {}, "target_tokenizer"); });
 }
 
 }  // namespace attend

@@ -71,9 +71,12 @@ struct SessionData;
 struct AttentionRecorder;
 
 // A model file, read-only once loaded. Copies are cheap and share everything. Any number of threads
-// and Sessions may use one Model at the same time.
+// and Sessions may use one Model at the same time. Moving copies: no Model is ever empty.
 class ATTEND_EXPORT Model {
  public:
+  Model(const Model&) = default;
+  Model& operator=(const Model&) = default;
+
   // Maps `path` and checks all of its structure and its header checksum.
   // Errors: kNotFound, kIo; kCorrupt (damaged, or not an .attend file: says what it seems to be);
   // kUnsupported (a newer version, an architecture or feature this build does not know).
@@ -199,9 +202,12 @@ class ATTEND_EXPORT Session {
   // kUnsupported (a precision or part of the model that this build does not run).
   static Result<Session> Create(const Model& model, const SessionOptions& options = {});
 
-  // The bytes that Create would take for itself, and for weights if it is the Model's first.
+  // The bytes that Create would take for itself, and for weights if it is the Model's first. Packs
+  // those, which stay with the Model; takes nothing else. Errors: as Create's, but for kCapacity.
   static Result<size_t> PredictMemoryBytes(const Model& model, const SessionOptions& options = {});
 
+  // A Session that was moved from answers Run with kInvalidArgument, and is else only to be
+  // destroyed or assigned to.
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
   ~Session();

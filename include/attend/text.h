@@ -52,6 +52,9 @@ struct TokenizerData;
 // Cuts text into the tokens of a vocabulary. Read-only and shared by any number of threads.
 class ATTEND_EXPORT Tokenizer {
  public:
+  Tokenizer(const Tokenizer&) = default;  // and no move: no Tokenizer is ever empty
+  Tokenizer& operator=(const Tokenizer&) = default;
+
   // The tokenizer inside an .attend file or a Model.
   // Errors: as Model::Load; kNotFound (the model has no tokenizer).
   static Result<Tokenizer> Load(const std::string& path);
@@ -62,7 +65,7 @@ class ATTEND_EXPORT Tokenizer {
   static Result<Tokenizer> FromBytes(std::span<const std::byte> bytes);
 
   // Encodes `text` (UTF-8, NUL bytes allowed), or the pair `text`, `pair`.
-  // Errors: kInvalidArgument (invalid UTF-8: names the byte); kCapacity (over 64 MiB).
+  // Errors: kInvalidArgument (invalid UTF-8: names the byte); kCapacity (over 64 MiB, or memory).
   // Cost: linear in the text.
   Result<Encoding> Encode(std::string_view text, const EncodeOptions& options = {}) const;
   Result<Encoding> EncodePair(std::string_view text, std::string_view pair,
@@ -96,6 +99,9 @@ class ATTEND_EXPORT Tokenizer {
  private:
   std::shared_ptr<const TokenizerData> data_;
 };
+
+// The pipelines below belong to one caller at a time. One that was moved from answers texts with
+// kInvalidArgument, and is else only to be destroyed or assigned to.
 
 // A word that a Tagger labelled.
 struct TaggedWord {
