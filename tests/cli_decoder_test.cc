@@ -75,7 +75,7 @@ TEST(RunDecoder, AnEncoderDecoder) {
   EXPECT_NE(inspected.out.find("by the embeddings"), std::string::npos) << inspected.out;
   // What is wrong is said with its line.
   const auto refused = [&](const std::string& line, const std::string& what) {
-    const Outcome wrong = Attend({"run", file}, line + "\n");
+    const Outcome wrong = Attend({"run", file, "--want", "logits"}, line + "\n");
     EXPECT_EQ(wrong.code, 3) << line;
     EXPECT_NE(wrong.err.find(what), std::string::npos) << wrong.err;
     EXPECT_NE(wrong.err.find("line 1"), std::string::npos) << wrong.err;

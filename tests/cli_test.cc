@@ -9,8 +9,9 @@ namespace {
 
 using nlohmann::json;
 
-const char* const kCommands[] = {"tag", "classify", "embed",   "rank",   "attention", "tokenize",
-                                 "run", "convert",  "inspect", "verify", "info",      "completion"};
+const char* const kCommands[] = {"tag",      "classify", "embed",     "rank",    "attention",
+                                 "generate", "tokenize", "run",       "convert", "inspect",
+                                 "verify",   "info",     "completion"};
 
 TEST(Usage, EveryCommandHasHelp) {
   const Outcome all = Attend({"--help"});
@@ -112,6 +113,7 @@ TEST_P(BadModel, IsExplainedByEveryCommand) {
                                                           {"classify", "--json", "-m", path, "x"},
                                                           {"rank", "--json", "-m", path, "x", "y"},
                                                           {"attention", "--json", "-m", path, "x"},
+                                                          {"generate", "--json", "-m", path, "x"},
                                                           {"tokenize", "--json", "-m", path, "x"},
                                                           {"run", "--json", path},
                                                           {"inspect", "--json", path}};

@@ -86,7 +86,7 @@ inline TestTensors ReadTensors(const std::string& path) {
 class TestFolder {
  public:
   TestFolder() {
-    std::string pattern = testing::TempDir() + "attend_convert_XXXXXX";
+    std::string pattern = ::testing::TempDir() + "attend_convert_XXXXXX";
     path_ = mkdtemp(pattern.data());
   }
   // A copy of one of tests/data/hf, whose config and weights can be changed before Save().

@@ -323,7 +323,7 @@ int RunAttention(const AttentionOptions& options, const Program::Arguments& argu
   if (!reader.ok()) return console->Fail(reader.status());
   AttentionCommand command(*model, *std::move(reader), options, console);
   if (options.raw) {
-    RawSource source(model->info().input_size, 1, 1);
+    RawSource source(model->info(), 1, 1);
     return Stream<RawItem>(&source, console,
                            [&](std::span<const RawItem> items) { return command.ShowAll(items); });
   }

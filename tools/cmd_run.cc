@@ -1,6 +1,7 @@
 // attend run: raw JSON Lines in and out, for other programs.
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <sstream>
 
 #include "attend/attend.h"
@@ -8,6 +9,7 @@
 #include "tools/json_writer.h"
 #include "tools/model_options.h"
 #include "tools/npy_reader.h"
+#include "tools/raw_generate.h"
 #include "tools/raw_lines.h"
 #include "tools/stream.h"
 
@@ -27,6 +29,7 @@ struct RunOptions {
 };
 
 struct Want {
+  bool generated = false;
   bool encoder_hidden = false;
   bool hidden = false;
   bool pooled = false;
@@ -37,6 +40,7 @@ struct Want {
 Want WantOf(const std::vector<std::string>& names, Task task) {
   Want want;
   for (const std::string& name : names) {
+    if (name == "generated") want.generated = true;
     if (name == "encoder_hidden") want.encoder_hidden = true;
     if (name == "hidden") want.hidden = true;
     if (name == "pooled") want.pooled = true;
@@ -121,6 +125,7 @@ void PrintSlice(const char* key, std::span<const float> values, std::span<const 
   PrintRows(values.subspan(begin * width, length * width), length, writer);
 }
 
+// What a Session gives of `items`, an object a line.
 Status RunItems(Session* session, const Want& want, const ModelInfo& info,
                 std::span<const RawItem> items, Console* console) {
   const bool pair = info.architecture == "encoder_decoder";
@@ -173,6 +178,38 @@ Result<RawItem> ReadItem(const std::string& path, const ModelInfo& info) {
   return item;
 }
 
+// Models that generate: lines are answered with what is generated, or with what a Session gives,
+// whose memory is taken when the first such line comes.
+int RunWriter(const Model& model, const RunOptions& options, const SessionOptions& session_options,
+              Console* console) {
+  const Want want = WantOf(options.want, model.info().task);
+  if (want.generated && options.want.size() > 1) {
+    return console->FailUsage("generated stands alone", "--want", "run twice");
+  }
+  RawGenerator generator(model, {.session = session_options});
+  if (want.generated) {
+    if (const Status status = generator.Prepare(); !status.ok()) return console->Fail(status);
+  }
+  std::optional<Session> session;
+  RawSource source(model.info(), static_cast<size_t>(session_options.max_tokens),
+                   static_cast<size_t>(session_options.max_sequences));
+  return Stream<RawItem>(&source, console, [&](std::span<const RawItem> items) -> Status {
+    // Lines that are answered by generating stand together, and so do the others.
+    if (want.generated || (options.want.empty() && items.front().generates)) {
+      JsonWriter writer;
+      ATTEND_RETURN_IF_ERROR(generator.Run(items, &writer));
+      console->out().Write(writer.text());
+      return {};
+    }
+    if (!session.has_value()) {
+      Result<Session> made = Session::Create(model, session_options);
+      if (!made.ok()) return made.status();
+      session = *std::move(made);
+    }
+    return RunItems(&*session, want, model.info(), items, console);
+  });
+}
+
 int RunRun(RunOptions options, const Program::Arguments& arguments, Console* console) {
   if (options.model.model.empty() == arguments.empty()) {
     return console->FailUsage("name one model", "run", "attend run MODEL < LINES");
@@ -201,16 +238,19 @@ int RunRun(RunOptions options, const Program::Arguments& arguments, Console* con
     session_options.max_sequences = 1;
     file.push_back(*std::move(item));
   }
+  const Want want = WantOf(options.want, info.task);
+  if (file.empty() && (info.task == Task::kGenerate || want.generated)) {
+    return RunWriter(*model, options, session_options, console);
+  }
   Result<Session> session = Session::Create(*model, session_options);
   if (!session.ok()) return console->Fail(session.status());
-  const Want want = WantOf(options.want, info.task);
   if (!file.empty()) {
     const Status status = ProcessAll<RawItem>(file, [&](std::span<const RawItem> items) {
       return RunItems(&*session, want, info, items, console);
     });
     return status.ok() ? console->Finish() : console->Fail(status);
   }
-  RawSource source(info.input_size, static_cast<size_t>(session_options.max_tokens),
+  RawSource source(info, static_cast<size_t>(session_options.max_tokens),
                    static_cast<size_t>(session_options.max_sequences));
   return Stream<RawItem>(&source, console, [&](std::span<const RawItem> items) {
     return RunItems(&*session, want, info, items, console);
@@ -227,9 +267,11 @@ void AddRun(Program* program) {
                      return RunRun(*options, arguments, console);
                    });
   AddModelOptions(&command, &options->model);
-  command.Choices("--want", &options->want, "NAMES",
-                  {"encoder_hidden", "hidden", "pooled", "logits"},
-                  "What to print, with commas; default: what the model is for");
+  command.Choices(
+      "--want", &options->want, "NAMES",
+      {"encoder_hidden", "hidden", "pooled", "logits", "generated"},
+      "What to print, with commas; default: what the model is for: generated of lines with "
+      "\"generate\", and where an encoder-decoder is given no \"decoder_ids\"");
   command.Text("--input", &options->input, "FILE.npy",
                "One sequence of vectors, [L, input_size] f32, in place of standard input");
   command.Int("--max-edges", &options->max_edges, 1, INT32_MAX,

@@ -10,6 +10,7 @@ void AddTag(Program* program);
 void AddClassify(Program* program);
 void AddEmbed(Program* program);
 void AddRank(Program* program);
+void AddGenerate(Program* program);
 void AddTokenize(Program* program);
 void AddAttention(Program* program);
 void AddRun(Program* program);

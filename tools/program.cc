@@ -77,6 +77,7 @@ Program::Program() : app_(std::make_unique<CLI::App>("Runs self-attention models
   AddClassify(this);
   AddEmbed(this);
   AddRank(this);
+  AddGenerate(this);
   AddTokenize(this);
   AddAttention(this);
   AddRun(this);

@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tools/generation_json.h"
+#include "tools/json.h"
 #include "tools/json_line.h"
 
 namespace attend::tools {
@@ -100,27 +102,45 @@ Status TakeEdges(const json& list, RawItem* item) {
   return {};
 }
 
+// "generate": settings by their Hugging Face names.
+Status TakeSettings(const json& object, bool generates, RawItem* item) {
+  const auto settings = object.find("generate");
+  if (settings == object.end()) return {};
+  const std::string where = item->where + ", \"generate\"";
+  if (!generates) {
+    return Status(ErrorCode::kUnsupported, "the model does not generate", where,
+                  "leave the key out");
+  }
+  item->generate = settings->dump();
+  std::vector<std::string> unknown;
+  const Status status = ReadGenerationJson(*settings, where, &item->settings, &unknown);
+  if (!status.ok()) {
+    return Status(ErrorCode::kInvalidArgument, status.what(), status.where(), status.hint());
+  }
+  if (unknown.empty()) return {};
+  return Status(ErrorCode::kInvalidArgument,
+                "no such setting: " + Quoted(unknown[0]) + "; allowed: " + GenerationFieldNames(),
+                where);
+}
+
 }  // namespace
 
-Status ParseRawLine(const std::string& line, int32_t input_size, RawItem* item) {
+Status ParseRawLine(const std::string& line, const ModelInfo& info, RawItem* item) {
   json object;
   ATTEND_RETURN_IF_ERROR(ParseJsonLine(line, item->where, &object));
-  if (object.contains("generate")) {
-    return Status(ErrorCode::kUnsupported, "this version of attend does not generate",
-                  item->where + ", \"generate\"", "leave the key out");
-  }
+  ATTEND_RETURN_IF_ERROR(TakeSettings(object, info.task == Task::kGenerate, item));
   if (object.contains("ids") == object.contains("input")) {
     return Status(ErrorCode::kInvalidArgument, "expected one of \"ids\" and \"input\"", item->where,
                   "give one object a line, like {\"ids\": [101, 102]}");
   }
   item->vectors = object.contains("input");
-  if (item->vectors != (input_size > 0)) {
+  if (item->vectors != (info.input_size > 0)) {
     return Wrong(item->where, item->vectors ? "input" : "ids",
                  item->vectors ? "the model takes token ids, not vectors"
                                : "the model takes vectors, not token ids");
   }
   if (item->vectors) {
-    ATTEND_RETURN_IF_ERROR(TakeRows(object["input"], static_cast<size_t>(input_size), item));
+    ATTEND_RETURN_IF_ERROR(TakeRows(object["input"], static_cast<size_t>(info.input_size), item));
   } else {
     ATTEND_RETURN_IF_ERROR(TakeInts(object, "ids", item->where, &item->ids));
     item->length = item->ids.size();
@@ -139,15 +159,15 @@ Status ParseRawLine(const std::string& line, int32_t input_size, RawItem* item) 
   if (object.contains("decoder_ids")) {
     ATTEND_RETURN_IF_ERROR(TakeInts(object, "decoder_ids", item->where, &item->decoder_ids));
   }
+  // An encoder-decoder that is told nothing of its output writes it.
+  item->generates = !item->generate.empty() ||
+                    (info.architecture == "encoder_decoder" && item->decoder_ids.empty());
   if (object.contains("edges")) ATTEND_RETURN_IF_ERROR(TakeEdges(object["edges"], item));
   return {};
 }
 
-RawSource::RawSource(int32_t input_size, size_t max_tokens, size_t max_sequences)
-    : input_size_(input_size),
-      max_tokens_(max_tokens),
-      max_sequences_(max_sequences),
-      reader_(STDIN_FILENO) {}
+RawSource::RawSource(const ModelInfo& info, size_t max_tokens, size_t max_sequences)
+    : info_(info), max_tokens_(max_tokens), max_sequences_(max_sequences), reader_(STDIN_FILENO) {}
 
 Status RawSource::NextBatch(std::vector<RawItem>* items) {
   items->clear();
@@ -164,15 +184,17 @@ Status RawSource::NextBatch(std::vector<RawItem>* items) {
     Status status = reader_.Next(&line, &found);
     if (status.ok() && !found) break;
     item.where = "line " + std::to_string(reader_.line_number());
-    if (status.ok()) status = ParseRawLine(line, input_size_, &item);
+    if (status.ok()) status = ParseRawLine(line, info_, &item);
     if (!status.ok()) {
       if (items->empty()) return status;
       pending_ = std::move(status);
       break;
     }
     tokens += std::max(item.length, item.decoder_ids.size());
-    // Items of one batch are alike in having edges, as the batch has them for all or for none.
-    if (!items->empty() && (tokens > max_tokens_ || item.has_edges != items->front().has_edges)) {
+    // Items of one batch are alike in having edges and settings of generation: all or none.
+    const bool differs = !items->empty() && (item.has_edges != items->front().has_edges ||
+                                             item.generates != items->front().generates);
+    if (!items->empty() && (tokens > max_tokens_ || differs)) {
       held_ = std::move(item);
       has_held_ = true;
       break;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attend/attend.h"
+#include "attend/text.h"
 #include "tools/line_reader.h"
 
 namespace attend::tools {
@@ -21,26 +22,30 @@ struct RawItem {
   size_t length = 0;
   bool has_edges = false;
   std::vector<Edge> edges;
-  std::string where;  // "line 17"
+  bool generates = false;       // what is asked for is what the model writes
+  std::string generate;         // the settings as they are written; empty: none
+  GenerationSettings settings;  // read from them
+  std::string where;            // "line 17"
 };
 
-// Reads one object {"ids"} or {"input"}, with "type_ids", "decoder_ids" and "edges". `input_size`
-// is the width of a vector, 0 if the model takes tokens. Errors: kInvalidArgument naming key and
-// position; kUnsupported (keys that this version lacks).
-Status ParseRawLine(const std::string& line, int32_t input_size, RawItem* item);
+// Reads one object {"ids"} or {"input"}, with "type_ids", "decoder_ids", "edges" and "generate".
+// `info` is of the model that the line is for.
+// Errors: kInvalidArgument naming key and position; kUnsupported (a key that this model has no use
+// for).
+Status ParseRawLine(const std::string& line, const ModelInfo& info, RawItem* item);
 
 // Standard input as a source of sequences, for Stream.
 class RawSource {
  public:
   // Batches end before `max_tokens` or `max_sequences` would be exceeded, if they hold two or more.
-  RawSource(int32_t input_size, size_t max_tokens, size_t max_sequences);
+  RawSource(const ModelInfo& info, size_t max_tokens, size_t max_sequences);
 
   Status NextBatch(std::vector<RawItem>* items);
   bool AtHand();
   bool streaming() const { return true; }
 
  private:
-  int32_t input_size_;
+  const ModelInfo& info_;
   size_t max_tokens_;
   size_t max_sequences_;
   LineReader reader_;

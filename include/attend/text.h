@@ -290,6 +290,7 @@ struct GeneratorOptions {
   SessionOptions session = {};
   GenerationSettings settings = {};  // the defaults of every call, over those of the file
   int32_t max_text_tokens = 512;     // of a text or prompt; less if the model takes less
+  int32_t max_decoder_tokens = 1;    // encoder-decoder: of what an output begins with
   bool truncate = false;             // cut texts that are too long instead of giving an error
 };
 
