@@ -78,7 +78,7 @@ def main():
     parser.add_argument("--data", required=True)
     parser.add_argument("--checkpoint", required=True)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--penalty", type=float, default=1.0, help="exponent of the length")
+    parser.add_argument("--penalty", type=float, default=0.0, help="exponent of the length")
     parser.add_argument("--every", type=int, default=25, help="words of dev between two goldens")
     parser.add_argument("--logits", type=int, default=20, help="words in logits.safetensors")
     args = parser.parse_args()

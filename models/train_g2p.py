@@ -16,6 +16,14 @@ What makes it learn within minutes:
   positions are not random at first.
 - Momentum made orthogonal (Muon) for matrices, AdamW for the rest.
 - One of the listed pronunciations at random each time, and a moving average of the weights.
+
+The weights that ship have, with beam search after int8, 31.89 % of dev's 12,441 words and 8.36 % of
+the sounds wrong (27.02 and 6.40 % without stress). They were made in 8.8 epochs, 4,810 steps, 26
+CPU minutes of one thread of an AMD EPYC (family 25, model 1, AVX2) that other work was done on: the
+first half epoch with `--minutes 98 --batch 2560 --muon-lr 0.02 --lr 3e-3`, then, resumed, with
+`--minutes 97` and the defaults, from minute 54 on with `--minutes 92`. Errors were still falling
+as the rate did: after 1 epoch greedy search had 48 % of 1,000 words wrong, after 2 epochs 42, after
+4 epochs 36, at the end 30. The clock in the schedule makes a repetition differ.
 """
 
 import argparse
