@@ -33,15 +33,23 @@ void* Allocate(size_t size, size_t alignment) {
 
 }  // namespace
 
-// The forms that do not throw, and those of arrays, come here by way of the standard library's.
-void* operator new(size_t size) { return Allocate(size, alignof(std::max_align_t)); }
-void* operator new(size_t size, std::align_val_t alignment) {
+// The forms that do not throw, and those of arrays, come here by way of the standard library's. Not
+// inlined: the compiler would see free() meet what it takes for its own operator new.
+#define ATTEND_TEST_NOINLINE __attribute__((noinline))
+ATTEND_TEST_NOINLINE void* operator new(size_t size) {
+  return Allocate(size, alignof(std::max_align_t));
+}
+ATTEND_TEST_NOINLINE void* operator new(size_t size, std::align_val_t alignment) {
   return Allocate(size, static_cast<size_t>(alignment));
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+ATTEND_TEST_NOINLINE void operator delete(void* memory) noexcept { std::free(memory); }
+ATTEND_TEST_NOINLINE void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+ATTEND_TEST_NOINLINE void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+ATTEND_TEST_NOINLINE void operator delete(void* memory, size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
 
 namespace attend::testing {
 namespace {
