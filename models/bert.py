@@ -286,6 +286,30 @@ def parameter_groups(model, heads, args):
             for (lr, decay), ps in groups.items()]
 
 
+def add_training_arguments(p, **defaults):
+    """The arguments that the fine-tunings share; `defaults` are those in which they differ."""
+    p.add_argument("--base", required=True, help="folder of all-MiniLM-L6-v2's files")
+    p.add_argument("--out", required=True, help="folder for the checkpoint and the log")
+    p.add_argument("--start", help="a checkpoint to start from, instead of the base alone")
+    p.add_argument("--layers", type=int, default=4)
+    p.add_argument("--ffn", type=int, help="inner units per layer; 0: as the base")
+    p.add_argument("--rows", type=int, help="vocabulary; 0: all of the base's")
+    p.add_argument("--epochs", type=int)
+    p.add_argument("--minutes", type=float, default=0,
+                   help="end by then, the learning rate following the clock; 0: no limit")
+    p.add_argument("--batch", type=int, help="pieces per batch, pads included")
+    p.add_argument("--lr", type=float)
+    p.add_argument("--lr-head", type=float, default=1e-3)
+    p.add_argument("--warmup", type=float, default=0.06, help="share of the steps")
+    p.add_argument("--dropout", type=float, default=0.1)
+    p.add_argument("--clip", type=float, default=2.0, help="longest gradient")
+    p.add_argument("--smooth", type=float)
+    p.add_argument("--ema", type=float, default=0.998)
+    p.add_argument("--threads", type=int)
+    p.add_argument("--seed", type=int, default=1)
+    p.set_defaults(**defaults)
+
+
 # ---------------------------------------------------------------------------------------------
 # Files
 # ---------------------------------------------------------------------------------------------

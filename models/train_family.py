@@ -23,7 +23,8 @@ from torch import nn
 
 from bert import PAD, batches, build_tokenizer, choose_vocab, load_vocab, padded
 from sentiment_model import LABELS, MAX_PIECES, encode, figures, label_of, read_texts
-from weights import Mean, clip, learning_rate, make_log, stored_bytes, write_json, write_weights
+from weights import (Mean, begin, learning_rate, stored_bytes, take_step, write_json,
+                     write_weights)
 
 
 def make_config(args, vocab_size):
@@ -148,11 +149,7 @@ def train(model, config, tokenizer, texts, dev, args, log):
             optimizer.param_groups[0]["lr"] = args.lr * rate
             loss = F.cross_entropy(model(padded([ids[i] for i in batch])), labels[batch],
                                    label_smoothing=0.05)
-            loss.backward()
-            clip(model.parameters(), 2.0)
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-            mean.update()
+            take_step(loss, optimizer, model.parameters(), 2.0, mean)
             step += 1
         copy.load_state_dict(mean.state())
         found = figures(predict(copy, dev_ids), dev)
@@ -188,9 +185,7 @@ def parse_args():
 def main():
     args = parse_args()
     args.minutes = 0
-    torch.set_num_threads(args.threads)
-    torch.manual_seed(args.seed)
-    log = make_log(args.out)
+    log = begin(args)
     texts = read_texts(os.path.join(args.data, "train.tsv"))
     dev = read_texts(os.path.join(args.data, "dev.tsv"))
     vocab = choose_vocab(load_vocab(os.path.join(args.base, "tokenizer.json")),

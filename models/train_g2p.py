@@ -39,7 +39,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 import g2p_model as gm
-from weights import Mean, make_log, write_json, write_weights
+from weights import Mean, begin, write_json, write_weights
 
 
 def make_config(args, vocab):
@@ -300,9 +300,7 @@ def parse_args():
 
 def main():
     args = parse_args()
-    torch.set_num_threads(args.threads)
-    torch.manual_seed(args.seed)
-    log = make_log(args.out)
+    log = begin(args)
     words = gm.read_words(os.path.join(args.data, "train.tsv"))
     dev = gm.read_words(os.path.join(args.data, "dev.tsv"))
     vocab = gm.make_vocab(words)

@@ -37,11 +37,11 @@ import time
 import torch
 import torch.nn.functional as F
 
-from bert import (MASK, PAD, UNK, batches, build_tokenizer, choose_vocab, load_vocab, padded,
-                  parameter_groups, save_checkpoint, start_weights)
+from bert import (MASK, PAD, UNK, add_training_arguments, batches, build_tokenizer, choose_vocab,
+                  load_vocab, padded, parameter_groups, save_checkpoint, start_weights)
 from sentiment_model import (LABELS, MAX_PIECES, Sentiment, encode, figures, predict, read_texts,
                              soft_labels)
-from weights import Mean, clip, dequantised, learning_rate, make_log, read_json, stored_bytes
+from weights import Mean, begin, dequantised, learning_rate, read_json, stored_bytes, take_step
 
 HEADS = ("classifier", "rating")
 
@@ -107,13 +107,9 @@ def train(model, tokenizer, texts, dev, args, log):
                 for group in optimizer.param_groups:
                     group["lr"] = group["peak"] * rate
                 loss = step_loss(model, padded([varied[i] for i in batch]), ratings[batch], args)
-                loss.backward()
-                clip(model.parameters(), args.clip)
-                optimizer.step()
-                optimizer.zero_grad(set_to_none=True)
+                take_step(loss, optimizer, model.parameters(), args.clip, mean)
                 step += 1
                 losses.append(loss.item())
-                mean.update()
             if rate > 0 and at not in looks:
                 continue
             state = mean.state(without=("rating",))
@@ -136,38 +132,19 @@ def train(model, tokenizer, texts, dev, args, log):
 def parse_args():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     p.add_argument("--data", required=True, help="folder of train.tsv and dev.tsv")
-    p.add_argument("--base", required=True, help="folder of all-MiniLM-L6-v2's files")
-    p.add_argument("--out", required=True, help="folder for the checkpoint and the log")
-    p.add_argument("--start", help="a checkpoint to start from, instead of the base alone")
-    p.add_argument("--layers", type=int, default=4)
-    p.add_argument("--ffn", type=int, default=896, help="inner units per layer; 0: as the base")
-    p.add_argument("--rows", type=int, default=10800, help="vocabulary; 0: all of the base's")
-    p.add_argument("--epochs", type=int, default=5)
-    p.add_argument("--minutes", type=float, default=0,
-                   help="end by then, the learning rate following the clock; 0: no limit")
-    p.add_argument("--batch", type=int, default=900, help="pieces per batch, pads included")
+    add_training_arguments(p, ffn=896, rows=10800, epochs=5, batch=900, lr=1.2e-4, smooth=0.02,
+                           threads=1)
     p.add_argument("--looks", type=int, default=2, help="measurements on dev an epoch")
-    p.add_argument("--lr", type=float, default=1.2e-4)
-    p.add_argument("--lr-head", type=float, default=1e-3)
-    p.add_argument("--warmup", type=float, default=0.06, help="share of the steps")
-    p.add_argument("--dropout", type=float, default=0.1)
-    p.add_argument("--clip", type=float, default=2.0, help="longest gradient")
-    p.add_argument("--smooth", type=float, default=0.02)
     p.add_argument("--soft", type=float, default=0.2, help="width of the labels' limits")
     p.add_argument("--rating-weight", type=float, default=1.0)
-    p.add_argument("--ema", type=float, default=0.998)
     p.add_argument("--drop-final", type=float, default=0.15, help="texts without last mark")
     p.add_argument("--hide", type=float, default=0.08, help="pieces hidden")
-    p.add_argument("--threads", type=int, default=1)
-    p.add_argument("--seed", type=int, default=1)
     return p.parse_args()
 
 
 def main():
     args = parse_args()
-    torch.set_num_threads(args.threads)
-    torch.manual_seed(args.seed)
-    log = make_log(args.out)
+    log = begin(args)
     texts = read_texts(os.path.join(args.data, "train.tsv"))
     dev = read_texts(os.path.join(args.data, "dev.tsv"))
     base_vocab = load_vocab(os.path.join(args.base, "tokenizer.json"))

@@ -39,11 +39,12 @@ import time
 import torch
 import torch.nn.functional as F
 
-from bert import (CLS, MASK, PAD, SEP, UNK, Pieces, batches, build_tokenizer, choose_vocab,
-                  load_vocab, parameter_groups, save_checkpoint, start_weights)
+from bert import (CLS, MASK, PAD, SEP, UNK, Pieces, add_training_arguments, batches,
+                  build_tokenizer, choose_vocab, load_vocab, parameter_groups, save_checkpoint,
+                  start_weights)
 from tagger_model import (MAX_PIECES, UPOS, Example, Tagger, accuracy, collate, read_sentences, tag,
                           word_shape)
-from weights import Mean, clip, dequantised, learning_rate, make_log, read_json, stored_bytes
+from weights import Mean, begin, dequantised, learning_rate, read_json, stored_bytes, take_step
 
 
 def make_config(args, base, vocab_size):
@@ -145,13 +146,9 @@ def train(model, sentences, dev, pieces, args, xpos_ids, log):
             for group in optimizer.param_groups:
                 group["lr"] = group["peak"] * rate
             loss = step_loss(model, [examples[i] for i in batch], args)
-            loss.backward()
-            clip(model.parameters(), args.clip)
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
+            take_step(loss, optimizer, model.parameters(), args.clip, mean)
             step += 1
             losses.append(loss.item())
-            mean.update()
         state = mean.state(without=("xpos",))
         right = accuracy(tag(with_state(model, dequantised(state)), dev, pieces), dev)
         log(f"epoch {epoch} steps {step} loss {sum(losses) / max(1, len(losses)):.4f} "
@@ -168,23 +165,8 @@ def train(model, sentences, dev, pieces, args, xpos_ids, log):
 def parse_args():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     p.add_argument("--data", required=True, help="folder of en_ewt.train.tsv and en_ewt.dev.tsv")
-    p.add_argument("--base", required=True, help="folder of all-MiniLM-L6-v2's files")
-    p.add_argument("--out", required=True, help="folder for the checkpoint and the log")
-    p.add_argument("--start", help="a checkpoint to start from, instead of the base alone")
-    p.add_argument("--layers", type=int, default=4)
-    p.add_argument("--ffn", type=int, default=1024, help="inner units per layer; 0: as the base")
-    p.add_argument("--rows", type=int, default=14850, help="vocabulary; 0: all of the base's")
-    p.add_argument("--epochs", type=int, default=10)
-    p.add_argument("--minutes", type=float, default=0,
-                   help="end by then, the learning rate following the clock; 0: no limit")
-    p.add_argument("--batch", type=int, default=1100, help="pieces per batch, pads included")
-    p.add_argument("--lr", type=float, default=1.5e-4)
-    p.add_argument("--lr-head", type=float, default=1e-3)
-    p.add_argument("--warmup", type=float, default=0.06, help="share of the steps")
-    p.add_argument("--dropout", type=float, default=0.1)
-    p.add_argument("--clip", type=float, default=2.0, help="longest gradient")
-    p.add_argument("--smooth", type=float, default=0.03)
-    p.add_argument("--ema", type=float, default=0.998)
+    add_training_arguments(p, ffn=1024, rows=14850, epochs=10, batch=1100, lr=1.5e-4, smooth=0.03,
+                           threads=2)
     p.add_argument("--xpos-weight", type=float, default=0.3)
     p.add_argument("--drop-final", type=float, default=0.1, help="sentences without last mark")
     p.add_argument("--join", type=float, default=0.05, help="sentences joined with the next")
@@ -192,16 +174,12 @@ def parse_args():
     p.add_argument("--upper", type=float, default=0.02, help="sentences in upper case")
     p.add_argument("--cut", type=float, default=0.04, help="words cut into shorter pieces")
     p.add_argument("--hide", type=float, default=0.06, help="words hidden")
-    p.add_argument("--threads", type=int, default=2)
-    p.add_argument("--seed", type=int, default=1)
     return p.parse_args()
 
 
 def main():
     args = parse_args()
-    torch.set_num_threads(args.threads)
-    torch.manual_seed(args.seed)
-    log = make_log(args.out)
+    log = begin(args)
     train_set = read_sentences(os.path.join(args.data, "en_ewt.train.tsv"))
     dev = read_sentences(os.path.join(args.data, "en_ewt.dev.tsv"))
     base_config = read_json(os.path.join(args.base, "config.json"))

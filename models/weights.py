@@ -124,3 +124,19 @@ def clip(parameters, longest):
     length = torch.nn.utils.get_total_norm(grads).item()
     if length > longest:
         torch._foreach_mul_(grads, longest / length)
+
+
+def take_step(loss, optimizer, parameters, longest, mean):
+    """One step down the gradient of `loss`, shortened to `longest`; `mean` follows."""
+    loss.backward()
+    clip(parameters, longest)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    mean.update()
+
+
+def begin(args):
+    """Threads and seed as the arguments have them, and the log of the folder --out."""
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(args.seed)
+    return make_log(args.out)
