@@ -4,9 +4,11 @@
 
 #include <benchmark/benchmark.h>
 
+#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <new>
+#include <string_view>
 #include <vector>
 
 #include "kernels/isa.h"
@@ -27,6 +29,17 @@ inline bool BindIsa(benchmark::State& state) {
   }
   state.SetLabel(IsaName(BoundIsa()));
   return true;
+}
+
+// The numbers of threads to run with: 1 and 2, or the one that the environment variable
+// ATTEND_THREADS names.
+inline std::vector<int> ThreadCounts() {
+  const char* text = std::getenv("ATTEND_THREADS");
+  if (text == nullptr) return {1, 2};
+  const std::string_view number(text);
+  int threads = -1;  // what is no number stays that, and Create refuses it
+  std::from_chars(number.data(), number.data() + number.size(), threads);
+  return {threads};
 }
 
 // 64-byte aligned floats with values between -2 and 2 that no kernel can simplify.

@@ -1,11 +1,8 @@
 // Decoding, token by token: tokens a second at batch 1 and 16, of a decoder alone (Llama's manner)
 // and of an encoder-decoder (T5's manner), with random weights. ATTEND_ISA=NAME chooses the ISA,
 // ATTEND_THREADS=N the threads (without it 1 and 2).
-#include <charconv>
-#include <cstdlib>
 #include <numeric>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "attend/attend.h"
@@ -88,18 +85,9 @@ void BM_Decode(benchmark::State& state, bool pair, int threads, int32_t batch, i
       benchmark::Counter(kSteps * batch, benchmark::Counter::kIsIterationInvariantRate);
 }
 
-std::vector<int> ThreadCounts() {
-  const char* text = std::getenv("ATTEND_THREADS");
-  if (text == nullptr) return {1, 2};
-  const std::string_view number(text);
-  int threads = -1;  // what is no number stays that, and Create refuses it
-  std::from_chars(number.data(), number.data() + number.size(), threads);
-  return {threads};
-}
-
 const bool kRegistered = [] {
   for (const bool pair : {false, true}) {
-    for (const int threads : ThreadCounts()) {
+    for (const int threads : bench::ThreadCounts()) {
       for (const int32_t batch : {1, 16}) {
         for (const int32_t length : {16, 256}) {
           const std::string name =

@@ -1,8 +1,6 @@
 // A whole encoder of MiniLM's size with random weights: a grid of batch and length, and batches of
 // 32 English sentences as they come. ATTEND_ISA=NAME chooses the ISA, ATTEND_THREADS=N the threads
 // (without it 1 and 2).
-#include <charconv>
-#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -115,17 +113,8 @@ void BM_Sentences(benchmark::State& state, int threads) {
   Run(state, threads, batches);
 }
 
-std::vector<int> ThreadCounts() {
-  const char* text = std::getenv("ATTEND_THREADS");
-  if (text == nullptr) return {1, 2};
-  const std::string_view number(text);
-  int threads = -1;  // what is no number stays that, and Create refuses it
-  std::from_chars(number.data(), number.data() + number.size(), threads);
-  return {threads};
-}
-
 const bool kRegistered = [] {
-  for (const int threads : ThreadCounts()) {
+  for (const int threads : bench::ThreadCounts()) {
     const std::string suffix = "/threads:" + std::to_string(threads);
     for (const int32_t sequences : {1, 8, 32}) {
       for (const int32_t length : {8, 16, 32, 64, 128, 256, 512}) {

@@ -22,16 +22,7 @@
 #include "tests/family_batch.h"
 #include "tests/family_configs.h"
 #include "tests/random_model.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define ATTEND_TEST_SANITIZED 1
-#elif defined(__has_feature)
-#define ATTEND_TEST_SANITIZED                                             \
-  (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-   __has_feature(memory_sanitizer))
-#else
-#define ATTEND_TEST_SANITIZED 0
-#endif
+#include "tests/sanitized.h"
 
 #if !ATTEND_TEST_SANITIZED
 namespace {

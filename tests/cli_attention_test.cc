@@ -13,10 +13,6 @@ namespace {
 using nlohmann::json;
 using tools::AttentionPicture;
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 size_t Count(const std::string& text, const std::string& part) {
   size_t count = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
@@ -66,12 +62,12 @@ TEST(Attention, Terminal) {
   EXPECT_EQ(mean.code, 0) << mean.err;
   EXPECT_TRUE(mean.out.starts_with("layer 3, mean of 12 heads  (every row looks")) << mean.out;
   EXPECT_EQ(Count(mean.out, "\n"), 8u) << mean.out;
-  EXPECT_FALSE(Contains(mean.out, "\x1b")) << "colours without a terminal";
+  EXPECT_FALSE(Has(mean.out, "\x1b")) << "colours without a terminal";
   const Outcome head = Attend({"attention", "--layer", "1", "--head", "4", "I saw a saw"});
   EXPECT_TRUE(head.out.starts_with("layer 1, head 4  (")) << head.out;
-  EXPECT_TRUE(Contains(Attend({"attention", "--color", "always", "saw"}).out, "\x1b[38;5;"));
+  EXPECT_TRUE(Has(Attend({"attention", "--color", "always", "saw"}).out, "\x1b[38;5;"));
   EXPECT_FALSE(
-      Contains(Attend({"attention", "saw"}, {}, {"NO_COLOR=1", "CLICOLOR_FORCE=1"}).out, "\x1b"));
+      Has(Attend({"attention", "saw"}, {}, {"NO_COLOR=1", "CLICOLOR_FORCE=1"}).out, "\x1b"));
   // Lines of standard input, one picture each.
   EXPECT_EQ(Count(Attend({"attention"}, "one\ntwo\n").out, "layer 3, "), 2u);
 }
@@ -100,14 +96,14 @@ TEST(Attention, Files) {
     EXPECT_EQ(outcome.out, "");
     const std::string file = ReadFile(folder / name);
     EXPECT_EQ(Count(file, "data-l="), 4u * 13u) << "all heads of all layers, and the means";
-    EXPECT_TRUE(Contains(file, "prefers-color-scheme:dark"));
-    EXPECT_TRUE(Contains(file, "I &lt;saw&gt; a &quot;saw&quot; &amp; co"));
-    EXPECT_FALSE(Contains(file, "<saw>"));
-    EXPECT_TRUE(Contains(file, "<title>saw → [SEP]: 0"));
+    EXPECT_TRUE(Has(file, "prefers-color-scheme:dark"));
+    EXPECT_TRUE(Has(file, "I &lt;saw&gt; a &quot;saw&quot; &amp; co"));
+    EXPECT_FALSE(Has(file, "<saw>"));
+    EXPECT_TRUE(Has(file, "<title>saw → [SEP]: 0"));
     // Nothing is fetched from elsewhere: the name of the format is the only address.
     EXPECT_EQ(Count(file, "://"), Count(file, "http://www.w3.org/2000/svg"));
-    EXPECT_FALSE(Contains(file, "src="));
-    EXPECT_FALSE(Contains(file, "href="));
+    EXPECT_FALSE(Has(file, "src="));
+    EXPECT_FALSE(Has(file, "href="));
   }
   EXPECT_TRUE(ReadFile(folder / "picture.html").starts_with("<!DOCTYPE html>"));
   EXPECT_TRUE(ReadFile(folder / "picture.svg").starts_with("<?xml"));
@@ -133,7 +129,7 @@ TEST(Attention, Errors) {
   for (int i = 0; i < 600; ++i) text += "word ";
   const Outcome length = Attend({"attention", "--json", text});
   EXPECT_EQ(length.code, 5);
-  EXPECT_TRUE(Contains(length.error().at("what"), "the text has 600 tokens"));
+  EXPECT_TRUE(Has(length.error().at("what"), "the text has 600 tokens"));
   EXPECT_EQ(Attend({"attention", "--output", "/nowhere/p.svg", "x"}).code, 4);
 }
 
@@ -185,9 +181,9 @@ TEST(AttentionPicture, ATokenCannotCommandTheTerminal) {
   AttentionPicture picture = Two();
   const auto plain = [](std::string_view text, std::string_view) { return std::string(text); };
   for (const int width : {100, 8}) {
-    EXPECT_FALSE(Contains(tools::DrawInTerminal(picture, width, plain), "\x1b"));
+    EXPECT_FALSE(Has(tools::DrawInTerminal(picture, width, plain), "\x1b"));
   }
-  EXPECT_FALSE(Contains(tools::DrawSvg(picture), "\x1b"));
+  EXPECT_FALSE(Has(tools::DrawSvg(picture), "\x1b"));
   // Nor end the script that it is written into.
   picture.queries[0] = "]]></script>";
   EXPECT_EQ(Count(tools::DrawSvg(picture), "</script>"), 1u);
@@ -197,9 +193,9 @@ TEST(AttentionPicture, BelowZeroIsShown) {
   AttentionPicture picture = Two();
   picture.head = 0;
   const auto plain = [](std::string_view text, std::string_view) { return std::string(text); };
-  EXPECT_TRUE(Contains(tools::DrawInTerminal(picture, 100, plain), "-0.50"));
-  EXPECT_TRUE(Contains(tools::DrawSvg(picture), "class=\"n\""));
-  EXPECT_TRUE(Contains(tools::DrawSvg(picture), "below zero"));
+  EXPECT_TRUE(Has(tools::DrawInTerminal(picture, 100, plain), "-0.50"));
+  EXPECT_TRUE(Has(tools::DrawSvg(picture), "class=\"n\""));
+  EXPECT_TRUE(Has(tools::DrawSvg(picture), "below zero"));
 }
 
 TEST(AttentionPicture, Widths) {

@@ -59,10 +59,6 @@ class Speller {
   TemporaryFolder folder_;
 };
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 Outcome Generate(std::vector<std::string> arguments, std::string_view input = {}) {
   std::vector<std::string> all = {"generate", "-m", Speller::Get().text};
   all.insert(all.end(), arguments.begin(), arguments.end());
@@ -192,7 +188,7 @@ TEST(CliGenerate, Errors) {
     const Outcome outcome = Attend(all);
     EXPECT_EQ(outcome.code, one.code) << one.message << ": " << outcome.err;
     EXPECT_EQ(outcome.out, "");
-    EXPECT_TRUE(Contains(outcome.error().dump(), one.message)) << outcome.err;
+    EXPECT_TRUE(Has(outcome.error().dump(), one.message)) << outcome.err;
   }
   EXPECT_EQ(Generate({"--truncate", "--max-length", "8", "abcdefghij"}).code, 0);
   EXPECT_EQ(Generate({long_text}).code, 0);  // the model takes any length
@@ -202,7 +198,7 @@ TEST(CliGenerate, OtherCommandsSayWhatTheModelIsFor) {
   for (const char* command : {"classify", "tag", "embed"}) {
     const Outcome outcome = Attend({command, "--json", "-m", Speller::Get().text, "x"});
     EXPECT_EQ(outcome.code, 3);
-    EXPECT_TRUE(Contains(outcome.err, "attend generate")) << outcome.err;
+    EXPECT_TRUE(Has(outcome.err, "attend generate")) << outcome.err;
   }
 }
 
@@ -258,13 +254,13 @@ TEST(RunGenerate, BadLines) {
                                    std::string("{\"ids\": [5]}\n") + bad.line + "\n");
     EXPECT_EQ(outcome.code, bad.code) << bad.line << ": " << outcome.err;
     EXPECT_EQ(outcome.objects().size(), 1u) << bad.line;
-    EXPECT_TRUE(Contains(outcome.error().at("where").get<std::string>(), "line 2")) << outcome.err;
-    EXPECT_TRUE(Contains(outcome.err, bad.message)) << bad.line << ": " << outcome.err;
+    EXPECT_TRUE(Has(outcome.error().at("where").get<std::string>(), "line 2")) << outcome.err;
+    EXPECT_TRUE(Has(outcome.err, bad.message)) << bad.line << ": " << outcome.err;
   }
   const Outcome encoder =
       Attend({"run", "--json", Models::Get().tagger}, "{\"ids\": [5], \"generate\": {}}\n");
   EXPECT_EQ(encoder.code, 3);
-  EXPECT_TRUE(Contains(encoder.err, "does not generate")) << encoder.err;
+  EXPECT_TRUE(Has(encoder.err, "does not generate")) << encoder.err;
 }
 
 TEST(ConvertGeneration, SettingsThatAttendDoesNotKnow) {
@@ -276,14 +272,14 @@ TEST(ConvertGeneration, SettingsThatAttendDoesNotKnow) {
   };
   const Outcome typical = convert(R"({"eos_token_id": 1, "typical_p": 0.9})");
   EXPECT_EQ(typical.code, 3);
-  EXPECT_TRUE(Contains(typical.err, "typical_p") && Contains(typical.err, "0.9")) << typical.err;
+  EXPECT_TRUE(Has(typical.err, "typical_p") && Has(typical.err, "0.9")) << typical.err;
   EXPECT_EQ(convert(R"({"eos_token_id": 1, "typical_p": 1.0, "use_cache": true})").code, 0);
   const Outcome outside = convert(R"({"eos_token_id": 61})");
   EXPECT_EQ(outside.code, 3);
-  EXPECT_TRUE(Contains(outside.err, "eos_token_id")) << outside.err;
+  EXPECT_TRUE(Has(outside.err, "eos_token_id")) << outside.err;
   const Outcome unknown = convert(R"({"eos_token_id": 1, "of_the_future": 5})");
   EXPECT_EQ(unknown.code, 0);
-  EXPECT_TRUE(Contains(unknown.out + unknown.err, "of_the_future")) << unknown.out;
+  EXPECT_TRUE(Has(unknown.out + unknown.err, "of_the_future")) << unknown.out;
 }
 
 // Old folders have the settings in config.json.

@@ -19,12 +19,9 @@ namespace {
 using nlohmann::json;
 using testing::Attend;
 using testing::Golden;
+using testing::Has;
 using testing::Outcome;
 using testing::TemporaryFolder;
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // Models of tests/data/family, converted once.
 class FamilyFiles {
@@ -209,9 +206,9 @@ TEST(RunFamily, BadLines) {
     const Outcome outcome =
         Attend({"run", "--json", FamilyFiles::Get().File(bad.model)}, line + "\n");
     EXPECT_EQ(outcome.code, 3) << line << ": " << outcome.err;
-    EXPECT_TRUE(Contains(outcome.error().at("where").get<std::string>(), "line 1")) << outcome.err;
+    EXPECT_TRUE(Has(outcome.error().at("where").get<std::string>(), "line 1")) << outcome.err;
     for (const std::string& part : bad.parts) {
-      EXPECT_TRUE(Contains(outcome.err, part)) << line << ": " << outcome.err;
+      EXPECT_TRUE(Has(outcome.err, part)) << line << ": " << outcome.err;
     }
   }
   const Outcome longer = [&] {
@@ -222,7 +219,7 @@ TEST(RunFamily, BadLines) {
                   line + "]}\n");
   }();
   EXPECT_EQ(longer.code, 5) << longer.err;
-  EXPECT_TRUE(Contains(longer.err, "201 vectors, the model takes 200")) << longer.err;
+  EXPECT_TRUE(Has(longer.err, "201 vectors, the model takes 200")) << longer.err;
 }
 
 TEST(RunFamily, BadFiles) {
@@ -234,25 +231,25 @@ TEST(RunFamily, BadFiles) {
   Golden::Tensor tensor{.shape = {2, 12}, .f32 = std::vector<float>(24, 1.0f), .i64 = {}};
   Outcome outcome = run(vectors, folder.Write("width.npy", NpyBytes(tensor)));
   EXPECT_EQ(outcome.code, 3);
-  EXPECT_TRUE(Contains(outcome.err, "12 numbers; the model takes 13")) << outcome.err;
+  EXPECT_TRUE(Has(outcome.err, "12 numbers; the model takes 13")) << outcome.err;
   tensor = {.shape = {2, 13}, .f32 = std::vector<float>(26, 1.0f), .i64 = {}};
   tensor.f32[20] = std::numeric_limits<float>::infinity();
   outcome = run(vectors, folder.Write("infinite.npy", NpyBytes(tensor)));
   EXPECT_EQ(outcome.code, 3);
-  EXPECT_TRUE(Contains(outcome.err, "infinite.npy, rows[1]")) << outcome.err;
+  EXPECT_TRUE(Has(outcome.err, "infinite.npy, rows[1]")) << outcome.err;
   tensor = {.shape = {0, 13}, .f32 = {}, .i64 = {}};
   outcome = run(vectors, folder.Write("empty.npy", NpyBytes(tensor)));
   EXPECT_EQ(outcome.code, 3);
-  EXPECT_TRUE(Contains(outcome.err, "empty")) << outcome.err;
+  EXPECT_TRUE(Has(outcome.err, "empty")) << outcome.err;
   EXPECT_EQ(run(vectors, folder / "none.npy").code, 4);
   outcome = run(FamilyFiles::Get().File("defaults"), folder / "width.npy");
   EXPECT_EQ(outcome.code, 3);
-  EXPECT_TRUE(Contains(outcome.err, "token ids, not vectors")) << outcome.err;
+  EXPECT_TRUE(Has(outcome.err, "token ids, not vectors")) << outcome.err;
   tensor = {.shape = {2, 10}, .f32 = std::vector<float>(20, 1.0f), .i64 = {}};
   outcome =
       run(FamilyFiles::Get().File("edges_softmax"), folder.Write("graph.npy", NpyBytes(tensor)));
   EXPECT_EQ(outcome.code, 3);
-  EXPECT_TRUE(Contains(outcome.err, "needs the edges")) << outcome.err;
+  EXPECT_TRUE(Has(outcome.err, "needs the edges")) << outcome.err;
 }
 
 TEST(RunFamily, TooManyEdges) {
@@ -261,7 +258,7 @@ TEST(RunFamily, TooManyEdges) {
   EXPECT_EQ(Attend({"run", model, "--max-edges", "3"}, line + line).code, 0);
   const Outcome outcome = Attend({"run", "--json", model, "--max-edges", "2"}, line);
   EXPECT_EQ(outcome.code, 5) << outcome.err;
-  EXPECT_TRUE(Contains(outcome.err, "max_edges")) << outcome.err;
+  EXPECT_TRUE(Has(outcome.err, "max_edges")) << outcome.err;
 }
 
 TEST(InspectFamily, SaysWhatTheModelIs) {
@@ -276,8 +273,8 @@ TEST(InspectFamily, SaysWhatTheModelIs) {
   EXPECT_EQ(object.at("position"), "none");
   EXPECT_GT(object.at("session_bytes"), 0);
   const Outcome people = Attend({"inspect", file});
-  EXPECT_TRUE(Contains(people.out, "edges of a graph")) << people.out;
-  EXPECT_TRUE(Contains(people.out, "relu, divided by length")) << people.out;
+  EXPECT_TRUE(Has(people.out, "edges of a graph")) << people.out;
+  EXPECT_TRUE(Has(people.out, "relu, divided by length")) << people.out;
 }
 
 TEST(ConvertFamily, BadFoldersGiveExitCode3AndNoFile) {

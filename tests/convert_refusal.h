@@ -53,6 +53,17 @@ inline Refusal Field(const char* name, const char* key, nlohmann::json value, Er
           code, what};
 }
 
+// A change of the weights.
+inline Refusal Weights(const char* name, std::function<void(TestTensors&)> change, ErrorCode code,
+                       const char* what) {
+  return {name,
+          [change](TestFolder& folder) {
+            change(folder.tensors);
+            folder.Save();
+          },
+          code, what};
+}
+
 }  // namespace attend
 
 #endif  // ATTEND_TESTS_CONVERT_REFUSAL_H_

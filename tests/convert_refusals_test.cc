@@ -81,17 +81,6 @@ TEST(ConvertRefusalsTest, FieldsOfTheConfig) {
       });
 }
 
-// A change of the weights.
-Refusal Weights(const char* name, std::function<void(TestTensors&)> change, ErrorCode code,
-                const char* what) {
-  return {name,
-          [change](TestFolder& folder) {
-            change(folder.tensors);
-            folder.Save();
-          },
-          code, what};
-}
-
 TEST(ConvertRefusalsTest, Weights) {
   const auto corrupt = ErrorCode::kCorrupt;
   const std::string norm = "encoder.layer.0.attention.output.LayerNorm.weight";

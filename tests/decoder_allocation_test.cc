@@ -12,16 +12,7 @@
 
 #include "engine/decoder.h"
 #include "tests/decoder_testing.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define ATTEND_TEST_SANITIZED 1
-#elif defined(__has_feature)
-#define ATTEND_TEST_SANITIZED                                             \
-  (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-   __has_feature(memory_sanitizer))
-#else
-#define ATTEND_TEST_SANITIZED 0
-#endif
+#include "tests/sanitized.h"
 
 namespace {
 std::atomic<bool> counting{false};

@@ -183,43 +183,33 @@ TEST(FamilyRefusals, ValuesAndCombinations) {
       });
 }
 
-Refusal Tensors(const char* name, std::function<void(TestTensors&)> change, ErrorCode code,
-                const char* what) {
-  return {name,
-          [change](TestFolder& folder) {
-            change(folder.tensors);
-            folder.Save();
-          },
-          code, what};
-}
-
 TEST(FamilyRefusals, Weights) {
   ExpectRefused(
       "../family/base_of_the_refusals",
       {
-          Tensors(
+          Weights(
               "head", [](TestTensors& t) { t.erase("head.weight"); }, kCorrupt,
               "\"head.weight\" is missing"),
-          Tensors(
+          Weights(
               "head_width",
               [](TestTensors& t) {
                 t["head.weight"].shape = {12, 4};
               },
               kCorrupt, "an object of 12 labels"),
-          Tensors(
+          Weights(
               "norm", [](TestTensors& t) { t.erase("layers.1.ffn_norm.weight"); }, kCorrupt,
               "\"layers.1.ffn_norm.weight\" is missing"),
-          Tensors(
+          Weights(
               "bias_shape",
               [](TestTensors& t) {
                 t["layers.0.attention.q.bias"].shape = {12, 1};
               },
               kCorrupt, "F32 [12, 1]; expected the shape [12]"),
-          Tensors(
+          Weights(
               "bias_without_weight",
               [](TestTensors& t) { t["embeddings.norm.bias"] = RandomTensor(12, 0, 3); }, kCorrupt,
               "\"embeddings.norm.weight\" is missing, but \"embeddings.norm.bias\""),
-          Tensors(
+          Weights(
               "infinity",
               [](TestTensors& t) {
                 t["embeddings.tokens.weight"].floats()[13] = std::numeric_limits<float>::infinity();
@@ -233,7 +223,7 @@ TEST(FamilyRefusals, Weights) {
                 "\"input.projection.weight\" is F32 [24, 13]; expected the shape [24, 14]"),
           Field("positions", "max_position_embeddings", 512, kCorrupt,
                 "\"embeddings.positions.weight\" is F32 [200, 24]"),
-          Tensors(
+          Weights(
               "projection", [](TestTensors& t) { t.erase("input.projection.weight"); }, kCorrupt,
               "\"input.projection.weight\" is missing"),
       });
@@ -243,10 +233,10 @@ TEST(FamilyRefusals, Weights) {
           Field("score_size", "score_size", 12, kCorrupt, "\"layers.0.attention.qa.weight\""),
           Field("buckets", "relative_buckets", 16, kCorrupt,
                 "\"relative.weight\" is F32 [32, 2]; expected the shape [16, 2]"),
-          Tensors(
+          Weights(
               "va", [](TestTensors& t) { t.erase("layers.0.attention.va"); }, kCorrupt,
               "\"layers.0.attention.va\" is missing"),
-          Tensors(
+          Weights(
               "gate", [](TestTensors& t) { t.erase("layers.1.ffn.gate.weight"); }, kCorrupt,
               "\"layers.1.ffn.gate.weight\" is missing"),
       });
