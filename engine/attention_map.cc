@@ -4,6 +4,7 @@
 #include "attend/attention.h"
 #include "engine/attention_recorder.h"
 #include "engine/session.h"
+#include "engine/text/guard.h"
 
 namespace attend {
 namespace {
@@ -42,22 +43,24 @@ AttentionWeights View(WeightMap& map) {
 }  // namespace
 
 Result<AttentionMap> AttentionMap::Create(const Model& model, const AttentionMapOptions& options) {
-  const ModelConfig& config = model.data().config;
-  const int64_t tokens = LongestSequence(config, options.max_tokens);
-  ATTEND_RETURN_IF_ERROR(CheckSize(config, tokens));
-  SessionOptions session_options;
-  session_options.max_tokens = options.max_tokens;
-  session_options.max_sequences = 1;
-  session_options.max_edges = options.max_edges;
-  session_options.precision = options.precision;
-  // The recorder serves one thread.
-  session_options.backend = ThreadBackend::kSerial;
-  session_options.share = Share::kSequences;
-  auto recorder = std::make_unique<AttentionRecorder>();
-  recorder->max_tokens = tokens;
-  Result<Session> session = Session::Create(model, session_options, std::move(recorder));
-  if (!session.ok()) return session.status();
-  return AttentionMap(*std::move(session));
+  return WithoutExceptions("AttentionMap", [&]() -> Result<AttentionMap> {
+    const ModelConfig& config = model.data().config;
+    const int64_t tokens = LongestSequence(config, options.max_tokens);
+    ATTEND_RETURN_IF_ERROR(CheckSize(config, tokens));
+    SessionOptions session_options;
+    session_options.max_tokens = options.max_tokens;
+    session_options.max_sequences = 1;
+    session_options.max_edges = options.max_edges;
+    session_options.precision = options.precision;
+    // The recorder serves one thread.
+    session_options.backend = ThreadBackend::kSerial;
+    session_options.share = Share::kSequences;
+    auto recorder = std::make_unique<AttentionRecorder>();
+    recorder->max_tokens = tokens;
+    Result<Session> session = Session::Create(model, session_options, std::move(recorder));
+    if (!session.ok()) return session.status();
+    return AttentionMap(*std::move(session));
+  });
 }
 
 AttentionMap::AttentionMap(Session session) : session_(std::move(session)) {}

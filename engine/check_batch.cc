@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 
+#include "engine/check.h"
 #include "engine/session.h"
 #include "kernels/attention.h"
 
@@ -19,14 +20,6 @@ struct Sequences {
   const char* element = "";  // what a row is
   const char* offset_array = "offsets";
 };
-
-Status Invalid(std::string what, std::string where, std::string hint = {}) {
-  return Status(ErrorCode::kInvalidArgument, std::move(what), std::move(where), std::move(hint));
-}
-
-std::string At(const char* array, size_t index) {
-  return std::string(array) + "[" + std::to_string(index) + "]";
-}
 
 // [0, ..., end], never decreasing.
 Status CheckOffsetArray(std::span<const int32_t> offsets, size_t end, const char* array,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/cache.h"
+#include "engine/check.h"
 #include "engine/models/models.h"
 #include "engine/session.h"
 #include "kernels/isa.h"
@@ -26,32 +27,21 @@ constexpr int64_t kMaxBlocks =
 
 constexpr int Index(Memory memory) { return static_cast<int>(memory); }
 
-std::string At(const char* array, size_t index) {
-  return std::string(array) + "[" + std::to_string(index) + "]";
-}
-
-Status Invalid(std::string what, std::string where) {
-  return Status(ErrorCode::kInvalidArgument, std::move(what), std::move(where));
-}
-
-Status CheckRange(int64_t value, int64_t low, int64_t high, const char* name, const char* why) {
-  if (value >= low && value <= high) return Status();
-  return Invalid(std::string(name) + " is " + std::to_string(value) + ", allowed are " +
-                     std::to_string(low) + " to " + std::to_string(high) + why,
-                 "DecodeOptions");
-}
-
 // The options with what they leave open filled in.
 Result<DecodeOptions> Complete(DecodeOptions options, const ModelConfig& config) {
-  ATTEND_RETURN_IF_ERROR(CheckRange(options.num_threads, 0, 1024, "num_threads", ""));
-  ATTEND_RETURN_IF_ERROR(CheckRange(options.max_rows, 1, kMaxDecodeRows, "max_rows", ""));
+  const auto check = [](int64_t value, int64_t low, int64_t high, const char* name,
+                        const char* why = "") {
+    return CheckOption("DecodeOptions", name, value, low, high, why);
+  };
+  ATTEND_RETURN_IF_ERROR(check(options.num_threads, 0, 1024, "num_threads"));
+  ATTEND_RETURN_IF_ERROR(check(options.max_rows, 1, kMaxDecodeRows, "max_rows"));
   if (options.num_threads == 0) options.num_threads = AdviseThreads().num_threads;
   const bool bounded = config.max_length > 0;
   const int64_t longest = bounded ? config.max_length : kMaxDecodeLength;
   const char* why = bounded ? ", what the model's positions reach" : "";
   for (const auto& [field, name] : {std::pair{&options.max_length, "max_length"},
                                     std::pair{&options.max_source_tokens, "max_source_tokens"}}) {
-    ATTEND_RETURN_IF_ERROR(CheckRange(*field, 0, longest, name, why));
+    ATTEND_RETURN_IF_ERROR(check(*field, 0, longest, name, why));
     if (*field == 0) *field = static_cast<int32_t>(std::min<int64_t>(kUsualLength, longest));
   }
   const int64_t row_blocks = RoundUp<int64_t>(options.max_length, kKeyBlock) / kKeyBlock;
@@ -70,7 +60,7 @@ Result<DecodeOptions> Complete(DecodeOptions options, const ModelConfig& config)
   }
   if (options.max_sources == 0) options.max_sources = options.max_rows;
   ATTEND_RETURN_IF_ERROR(
-      CheckRange(options.max_sources, 1, options.max_rows, "max_sources", ", the rows"));
+      check(options.max_sources, 1, options.max_rows, "max_sources", ", the rows"));
   return options;
 }
 
@@ -94,13 +84,13 @@ Status CheckSequences(std::span<const int32_t> ids, std::span<const int32_t> off
     if (length < 1) {
       return Invalid(
           "the sequence has " + std::to_string(length) + " tokens, expected at least one",
-          At(array.c_str(), b + 1));
+          At(array, b + 1));
     }
     if (length <= longest) continue;
     return Status(ErrorCode::kCapacity,
                   "the sequence has " + std::to_string(length) + " tokens, the session takes " +
                       std::to_string(longest),
-                  At(array.c_str(), b + 1),
+                  At(array, b + 1),
                   name.empty() ? "raise DecodeOptions::max_length"
                                : "raise DecodeOptions::max_source_tokens");
   }
@@ -207,9 +197,7 @@ Status DecodeSessionData::CompileEncoder(MemoryTally* tally) {
   const ModelConfig side = EncoderSide(config);
   Graph graph(side, model.data().weights.get(), longest);
   ATTEND_RETURN_IF_ERROR(BuildSource(graph, DecoderSide(config)));
-  Result<Plan> plan = CompilePlan(std::move(graph), limits.tokens, limits.sequences);
-  if (!plan.ok()) return plan.status();
-  ATTEND_RETURN_IF_ERROR(encoder.Create(std::move(*plan), limits, options.num_threads, tally));
+  ATTEND_RETURN_IF_ERROR(encoder.Create(std::move(graph), limits, options.num_threads, tally));
   source_rows = RoundUp<int64_t>(longest, kKeyBlock);
   TakeStates(encoder.StatesIn(Memory::kSource), source_rows * options.max_sources, &source_states,
              tally);
@@ -233,9 +221,7 @@ Status DecodeSessionData::Compile() {
   Graph graph(side, model.data().weights.get(), options.max_length);
   ATTEND_RETURN_IF_ERROR(BuildDecoder(
       graph, {.memory = Memory::kCache, .has_source = has_encoder, .last_logits = true}));
-  Result<Plan> plan = CompilePlan(std::move(graph), limits.tokens, limits.sequences);
-  if (!plan.ok()) return plan.status();
-  ATTEND_RETURN_IF_ERROR(decoder.Create(std::move(*plan), limits, options.num_threads, &tally));
+  ATTEND_RETURN_IF_ERROR(decoder.Create(std::move(graph), limits, options.num_threads, &tally));
   rows.Create(options.max_rows, options.max_length, options.max_sources);
   const std::vector<StateInfo> states = decoder.StatesIn(Memory::kCache);
   TakeStates(states, rows.num_blocks() * kKeyBlock, &cache_states, &tally);

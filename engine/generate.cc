@@ -34,8 +34,8 @@ Status Search::Run(std::span<const SearchRequest> requests, const SearchSettings
   next_request_ = 0;
   num_busy_ = 0;
   std::fill(is_busy_.begin(), is_busy_.end(), false);
-  std::fill(alive_rows_.begin(), alive_rows_.end(), 0);
-  Status status;
+  // A run that threw has left rows behind.
+  Status status = ReleaseAll(model);
   while (status.ok() && (next_request_ < requests.size() || num_busy_ > 0)) {
     // A quarter of the slots at least starts together: one by one would cost a pass of the model
     // each.
@@ -125,20 +125,22 @@ Status Search::Collect(NextLogits* model, const Sink& sink) {
     is_busy_[slot] = false;
     --num_busy_;
     for (int32_t row = FirstRow(slot); row < FirstRow(slot) + limits_.rows; ++row) {
-      int32_t& alive = alive_rows_[static_cast<size_t>(row)];
-      if (alive != 0) rows_.push_back(row);
-      alive = 0;
+      if (alive_rows_[static_cast<size_t>(row)] != 0) rows_.push_back(row);
     }
   }
-  return rows_.empty() ? Status() : model->Release(rows_);
+  return ReleaseRows(model);
 }
 
 Status Search::ReleaseAll(NextLogits* model) {
   rows_.clear();
   for (size_t row = 0; row < alive_rows_.size(); ++row) {
     if (alive_rows_[row] != 0) rows_.push_back(static_cast<int32_t>(row));
-    alive_rows_[row] = 0;
   }
+  return ReleaseRows(model);
+}
+
+Status Search::ReleaseRows(NextLogits* model) {
+  for (const int32_t row : rows_) alive_rows_[static_cast<size_t>(row)] = 0;
   return rows_.empty() ? Status() : model->Release(rows_);
 }
 

@@ -55,7 +55,8 @@ class Search {
   using Sink = std::function<void(size_t request, const SearchSlot& outputs)>;
 
   // Decodes all requests. Requires: settings and requests within the limits.
-  // Errors: the door's. All rows are released, whatever happens.
+  // Errors: the door's. All rows are released, whatever happens; those of a run that threw, by the
+  // next one.
   Status Run(std::span<const SearchRequest> requests, const SearchSettings& settings,
              NextLogits* model, const Sink& sink);
 
@@ -69,6 +70,8 @@ class Search {
   // Hands out what is done, and frees its slot.
   Status Collect(NextLogits* model, const Sink& sink);
   Status ReleaseAll(NextLogits* model);
+  // Releases what rows_ lists.
+  Status ReleaseRows(NextLogits* model);
   int32_t FirstRow(size_t slot) const { return static_cast<int32_t>(slot) * limits_.rows; }
 
   SearchLimits limits_;

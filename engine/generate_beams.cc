@@ -3,16 +3,12 @@
 // num_beams unfinished ones go on.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "engine/generate_random.h"
 #include "engine/generate_slot.h"
 
 namespace attend {
 namespace {
-
-constexpr double kNever = -std::numeric_limits<double>::infinity();
-constexpr double kWorst = -1e9;  // of a place among the outputs that is still empty
 
 // Keeps the `most` best candidates, best first; of equals the one that came first is the better.
 void Keep(const SearchCandidate& candidate, size_t most, std::vector<SearchCandidate>* best) {
@@ -144,13 +140,7 @@ void SearchSlot::FinishBeams() {
   Stop();
   // Nothing ended, because the settings forbid every token: what there is so far.
   const bool is_dead_end = outputs_.empty();
-  for (size_t b = 0; is_dead_end && b < beams_.size(); ++b) {
-    const std::span<const int32_t> ids = rows_.row(b);
-    const auto count = static_cast<double>(static_cast<int64_t>(ids.size()) - prompt_);
-    finished_.Assign(b, ids);
-    outputs_.push_back(
-        {count > 0 ? beams_[b].score / std::pow(count, settings_->length_penalty) : 0, b});
-  }
+  for (size_t b = 0; is_dead_end && b < beams_.size(); ++b) FinishRow(b, beams_[b].score);
   const auto most = static_cast<size_t>(settings_->num_return_sequences);
   if (outputs_.size() > most) outputs_.resize(most);
 }

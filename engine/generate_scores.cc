@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 namespace attend {
 namespace {
-
-constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 template <typename T>
 double LogSumExpOf(std::span<const T> values) {

@@ -5,6 +5,7 @@
 #define ATTEND_ENGINE_GENERATE_SCORES_H_
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct RowPlace {
   int64_t prompt = 0;
   int64_t max_length = 0;
 };
+
+// The score of a token that cannot be chosen.
+inline constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 // log(sum(exp(logits))), in double precision and in the order of the ids. NaN counts as -infinity.
 double LogSumExp(std::span<const float> logits);

@@ -2,17 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "engine/generate_random.h"
 
 namespace attend {
-namespace {
-
-constexpr double kNever = -std::numeric_limits<double>::infinity();
-
-}  // namespace
-
 SearchScratch::SearchScratch(int64_t vocab_size, int64_t num_candidates)
     : scores(static_cast<size_t>(vocab_size)) {
   candidates.reserve(static_cast<size_t>(num_candidates) + 1);
@@ -54,7 +47,7 @@ void SearchSlot::Begin(const SearchSettings& settings, std::span<const int32_t> 
     rows_.Assign(i, prompt);
     sums_[i] = 0;
     // One beam begins. The others are copies of it that come after everything it can offer.
-    if (settings.num_beams > 1) beams_.push_back({i == 0 ? 0 : -1e9, 0});
+    if (settings.num_beams > 1) beams_.push_back({i == 0 ? 0 : kWorst, 0});
   }
   // The first logits are of one row, from which all go on.
   names_.push_back(0);
@@ -105,14 +98,14 @@ void SearchSlot::AdvanceRows(std::span<const float> logits, ScoreProcessor* proc
     std::copy(its.begin(), its.end(), scratch->scores.begin());
     const int32_t token = Choose(row, scratch->scores, processor);
     if (token < 0) {
-      FinishRow(row);
+      FinishRow(row, sums_[row]);
       continue;
     }
     const double logit = its[static_cast<size_t>(token)];
     sums_[row] += processor->forced() ? 0 : logit - LogSumExp(its);
     rows_.Append(row, token);
     if (IsEnd(token) || length_ == max_length_) {
-      FinishRow(row);
+      FinishRow(row, sums_[row]);
       continue;
     }
     names_.push_back(static_cast<int32_t>(row));
@@ -159,12 +152,11 @@ int32_t SearchSlot::Draw(size_t row, std::span<const double> scores) const {
   return last;
 }
 
-void SearchSlot::FinishRow(size_t row) {
+void SearchSlot::FinishRow(size_t row, double sum) {
   const std::span<const int32_t> ids = rows_.row(row);
   const auto count = static_cast<double>(static_cast<int64_t>(ids.size()) - prompt_);
   finished_.Assign(row, ids);
-  outputs_.push_back(
-      {count > 0 ? sums_[row] / std::pow(count, settings_->length_penalty) : 0, row});
+  outputs_.push_back({count > 0 ? sum / std::pow(count, settings_->length_penalty) : 0, row});
 }
 
 }  // namespace attend

@@ -12,6 +12,9 @@
 
 namespace attend {
 
+// The score of a beam that comes after every other, and of an output that is not there yet.
+inline constexpr double kWorst = -1e9;
+
 // A continuation of a beam.
 struct SearchCandidate {
   double score = 0;  // the sum of the log-probabilities
@@ -42,7 +45,7 @@ class TokenRows {
   }
   void Assign(size_t i, std::span<const int32_t> ids);
   void Append(size_t i, int32_t id) { ids_[i * stride_ + lengths_[i]++] = id; }
-  size_t bytes() const { return (ids_.size() + lengths_.size()) * sizeof(int32_t); }
+  size_t bytes() const { return ids_.size() * sizeof(int32_t) + lengths_.size() * sizeof(size_t); }
 
  private:
   size_t stride_;
@@ -93,7 +96,8 @@ class SearchSlot {
                    SearchScratch* scratch);
   int32_t Choose(size_t row, std::span<double> scores, ScoreProcessor* processor);
   int32_t Draw(size_t row, std::span<const double> scores) const;
-  void FinishRow(size_t row);
+  // Row `row`, with the sum of its log-probabilities, becomes an output as it is.
+  void FinishRow(size_t row, double sum);
 
   void AdvanceBeams(std::span<const float> logits, ScoreProcessor* processor,
                     SearchScratch* scratch);

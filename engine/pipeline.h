@@ -91,8 +91,8 @@ class PipelineRunner {
 };
 
 // A pipeline over the model in the file `path`.
-template <typename Pipeline>
-Result<Pipeline> LoadPipeline(const std::string& path, const PipelineOptions& options) {
+template <typename Pipeline, typename Options>
+Result<Pipeline> LoadPipeline(const std::string& path, const Options& options) {
   Result<Model> model = Model::Load(path);
   if (!model.ok()) return model.status();
   return Pipeline::Create(*model, options);

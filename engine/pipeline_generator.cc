@@ -9,6 +9,7 @@
 #include "engine/generate_settings.h"
 #include "engine/model.h"
 #include "engine/pipeline.h"
+#include "engine/text/guard.h"
 
 namespace attend {
 namespace {
@@ -100,7 +101,10 @@ Result<Room> PlanRoom(const Model& model, const SearchSettings& settings, bool h
 }  // namespace
 
 struct Generator::Impl {
-  explicit Impl(const Model& its_model) : model(its_model) {}
+  Impl(const Model& its_model, const GeneratorOptions& its_options)
+      : model(its_model),
+        options(its_options),
+        has_encoder(IsEncoderDecoder(its_model.data().config)) {}
 
   // Reads what the model file has for text.
   Status ReadTokenizers();
@@ -111,6 +115,7 @@ struct Generator::Impl {
   // The tokens that an output begins with.
   Status MakePrompt(const GenerationInput& input, std::vector<int32_t>* prompt) const;
   Result<std::vector<Generation>> Run(std::span<const GenerationInput> inputs);
+  Result<std::vector<Generation>> RunTexts(std::span<const std::string_view> texts);
   Status Deliver(const SearchSlot& found, Generation* generation) const;
   const Tokenizer* output_tokenizer() const {
     if (target_tokenizer.has_value()) return &*target_tokenizer;
@@ -119,7 +124,7 @@ struct Generator::Impl {
 
   Model model;
   GeneratorOptions options;
-  bool has_encoder = false;
+  bool has_encoder;
   GenerationSettings defaults;  // of the options, over those of the file
   int64_t max_text = 0;
   std::optional<Tokenizer> tokenizer, target_tokenizer;
@@ -160,17 +165,19 @@ Status Generator::Impl::Use(const GenerationSettings& its_settings) {
                             .rows = its_plain.rows(),
                             .candidates = its_plain.num_candidates(),
                             .max_length = int64_t{room->decode.max_length} + 1};
+  GenerationSettings kept = its_settings;
   const bool fits = search != nullptr && limits.rows <= search->limits().rows &&
                     limits.candidates <= search->limits().candidates &&
                     limits.max_length <= search->limits().max_length;
   if (!fits) {
     Result<DecodeSession> session = DecodeSession::Create(model, room->decode);
     if (!session.ok()) return session.status();
+    auto new_door = std::make_unique<DecodeDoor>(*std::move(session));
     search = std::make_unique<Search>(limits);
-    door = std::make_unique<DecodeDoor>(*std::move(session));
+    door = std::move(new_door);
     max_text = room->max_text;
   }
-  settings = its_settings;
+  settings = std::move(kept);
   plain = std::move(its_plain);
   return {};
 }
@@ -270,29 +277,45 @@ Result<std::vector<Generation>> Generator::Impl::Run(std::span<const GenerationI
   return generations;
 }
 
+Result<std::vector<Generation>> Generator::Impl::RunTexts(std::span<const std::string_view> texts) {
+  if (!tokenizer.has_value()) return RequireTokenizer(model, "a generator of text").status();
+  SequenceList list;
+  std::vector<uint8_t> truncated(texts.size());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    bool is_truncated = false;
+    Status status = Encode(texts[i], &list, &is_truncated);
+    if (!status.ok()) return AtText(status, i, texts.size());
+    truncated[i] = is_truncated ? 1 : 0;
+  }
+  std::vector<GenerationInput> inputs(texts.size());
+  for (size_t i = 0; i < texts.size(); ++i) inputs[i].ids = list.ids(i, i + 1);
+  Result<std::vector<Generation>> generations = Run(inputs);
+  if (!generations.ok()) return generations;
+  for (size_t i = 0; i < texts.size(); ++i) (*generations)[i].truncated = truncated[i] != 0;
+  return generations;
+}
+
 Generator::Generator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Generator::Generator(Generator&&) noexcept = default;
 Generator& Generator::operator=(Generator&&) noexcept = default;
 Generator::~Generator() = default;
 
 Result<Generator> Generator::Load(const std::string& path, const GeneratorOptions& options) {
-  Result<Model> model = Model::Load(path);
-  if (!model.ok()) return model.status();
-  return Create(*model, options);
+  return LoadPipeline<Generator>(path, options);
 }
 
 Result<Generator> Generator::Create(const Model& model, const GeneratorOptions& options) {
-  ATTEND_RETURN_IF_ERROR(RequireTask(model, Task::kGenerate, "a generator"));
-  ATTEND_RETURN_IF_ERROR(CheckOptions(options));
-  Result<GenerationSettings> file = ReadGenerationKeys(model.data().file);
-  if (!file.ok()) return file.status();
-  auto impl = std::make_unique<Impl>(model);
-  impl->options = options;
-  impl->has_encoder = model.data().config.architecture == "encoder_decoder";
-  impl->defaults = Overlay(options.settings, Overlay(*file, DefaultSettings()));
-  ATTEND_RETURN_IF_ERROR(impl->ReadTokenizers());
-  ATTEND_RETURN_IF_ERROR(impl->Use(impl->defaults));
-  return Generator(std::move(impl));
+  return WithoutExceptions("Generator", [&]() -> Result<Generator> {
+    ATTEND_RETURN_IF_ERROR(RequireTask(model, Task::kGenerate, "a generator"));
+    ATTEND_RETURN_IF_ERROR(CheckOptions(options));
+    Result<GenerationSettings> file = ReadGenerationKeys(model.data().file);
+    if (!file.ok()) return file.status();
+    auto impl = std::make_unique<Impl>(model, options);
+    impl->defaults = Overlay(options.settings, Overlay(*file, DefaultSettings()));
+    ATTEND_RETURN_IF_ERROR(impl->ReadTokenizers());
+    ATTEND_RETURN_IF_ERROR(impl->Use(impl->defaults));
+    return Generator(std::move(impl));
+  });
 }
 
 Result<Generation> Generator::Generate(std::string_view text) {
@@ -300,31 +323,19 @@ Result<Generation> Generator::Generate(std::string_view text) {
 }
 
 Result<std::vector<Generation>> Generator::GenerateBatch(std::span<const std::string_view> texts) {
-  if (!impl_->tokenizer.has_value()) {
-    return RequireTokenizer(impl_->model, "a generator of text").status();
-  }
-  SequenceList list;
-  std::vector<uint8_t> truncated(texts.size());
-  for (size_t i = 0; i < texts.size(); ++i) {
-    bool is_truncated = false;
-    Status status = impl_->Encode(texts[i], &list, &is_truncated);
-    if (!status.ok()) return AtText(status, i, texts.size());
-    truncated[i] = is_truncated ? 1 : 0;
-  }
-  std::vector<GenerationInput> inputs(texts.size());
-  for (size_t i = 0; i < texts.size(); ++i) inputs[i].ids = list.ids(i, i + 1);
-  Result<std::vector<Generation>> generations = impl_->Run(inputs);
-  if (!generations.ok()) return generations;
-  for (size_t i = 0; i < texts.size(); ++i) (*generations)[i].truncated = truncated[i] != 0;
-  return generations;
+  if (impl_ == nullptr) return MovedFrom("Generator");
+  return WithoutExceptions("Generator", [&] { return impl_->RunTexts(texts); });
 }
 
 Result<std::vector<Generation>> Generator::GenerateIds(std::span<const GenerationInput> inputs) {
-  return impl_->Run(inputs);
+  if (impl_ == nullptr) return MovedFrom("Generator");
+  return WithoutExceptions("Generator", [&] { return impl_->Run(inputs); });
 }
 
 Status Generator::Set(const GenerationSettings& settings) {
-  return impl_->Use(Overlay(settings, impl_->defaults));
+  if (impl_ == nullptr) return MovedFrom("Generator");
+  return WithoutExceptions("Generator",
+                           [&] { return impl_->Use(Overlay(settings, impl_->defaults)); });
 }
 
 const GenerationSettings& Generator::settings() const { return impl_->settings; }

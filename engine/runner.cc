@@ -153,9 +153,11 @@ Status Workers::Start(ThreadBackend backend, Executor* executor) {
   return Status();
 }
 
-Status PlanRunner::Create(Plan plan, const PlanLimits& limits, int num_threads,
+Status PlanRunner::Create(Graph graph, const PlanLimits& limits, int num_threads,
                           MemoryTally* tally) {
-  plan_ = std::move(plan);
+  Result<Plan> plan = CompilePlan(std::move(graph), limits.tokens, limits.sequences);
+  if (!plan.ok()) return plan.status();
+  plan_ = *std::move(plan);
   limits_ = limits;
   column_tile_rows_ = std::min(kColumnTileRows, RoundUp<int64_t>(limits.tokens, kTileRows));
   tally->bytes += plan_.table_bytes();

@@ -74,9 +74,10 @@ struct Workers {
 
 class PlanRunner {
  public:
-  // Takes the plan's own memory: arena, queries, keys and values of the batch, and what every
-  // thread needs of oneDNN. Errors: kInternal, kCapacity (oneDNN); memory: see `tally`.
-  Status Create(Plan plan, const PlanLimits& limits, int num_threads, MemoryTally* tally);
+  // Compiles `graph`, and takes the plan's own memory: arena, queries, keys and values of the
+  // batch, and what every thread needs of oneDNN.
+  // Errors: as CompilePlan; kInternal, kCapacity (oneDNN); memory: see `tally`.
+  Status Create(Graph graph, const PlanLimits& limits, int num_threads, MemoryTally* tally);
 
   // How many states are in `memory`, and how wide they are.
   std::vector<StateInfo> StatesIn(Memory memory) const;

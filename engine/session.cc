@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "engine/check.h"
 #include "engine/models/models.h"
 #include "engine/text/guard.h"
 #include "kernels/isa.h"
@@ -14,11 +15,7 @@ namespace {
 
 Status CheckOptions(const SessionOptions& options) {
   const auto in_range = [](int64_t value, int64_t low, int64_t high, const char* name) {
-    if (value >= low && value <= high) return Status();
-    return Status(ErrorCode::kInvalidArgument,
-                  std::string(name) + " is " + std::to_string(value) + ", allowed are " +
-                      std::to_string(low) + " to " + std::to_string(high),
-                  "SessionOptions");
+    return CheckOption("SessionOptions", name, value, low, high);
   };
   ATTEND_RETURN_IF_ERROR(in_range(options.num_threads, 0, 1024, "num_threads"));
   ATTEND_RETURN_IF_ERROR(in_range(options.max_tokens, 1, 1 << 22, "max_tokens"));
@@ -82,9 +79,7 @@ Status MakeRunner(const ModelConfig& config, const PlanLimits& limits, const Bui
                            : RecordedMaps{.self = &recorder->decoder, .cross = &recorder->cross});
   }
   ATTEND_RETURN_IF_ERROR(build(graph));
-  Result<Plan> plan = CompilePlan(std::move(graph), limits.tokens, limits.sequences);
-  if (!plan.ok()) return plan.status();
-  return runner->Create(std::move(*plan), limits, data->options.num_threads, tally);
+  return runner->Create(std::move(graph), limits, data->options.num_threads, tally);
 }
 
 Status MakeEncoderDecoder(const PlanLimits& limits, SessionData* data, MemoryTally* tally) {

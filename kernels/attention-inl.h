@@ -1,4 +1,4 @@
-// What the stages of attention share: the head in work, the state of its rows, unrolled loops.
+// What the stages of attention share: the head in work, and the state of its rows.
 // Included once per target, as math-inl.h is.
 #if defined(ATTEND_KERNELS_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ATTEND_KERNELS_ATTENTION_INL_H_
@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <limits>
-#include <utility>
 
 #include "kernels/attention_keys.h"
 #include "kernels/math-inl.h"

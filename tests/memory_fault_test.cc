@@ -11,8 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "attend/attention.h"
 #include "attend/text.h"
 #include "tests/child.h"
+#include "tests/decoder_testing.h"
 #include "tests/random_model.h"
 #include "tools/convert.h"
 #include "tools/tokenizer_json.h"
@@ -88,10 +90,11 @@ void FailEach(const char* name, const std::function<ErrorCode()>& call,
 
 // The tiny tokenizer with a random model of `task`.
 std::vector<std::byte> ModelBytes(Task task) {
-  ModelConfig config = EncoderConfig(32, 1, 2, 64);
+  ModelConfig config = task == Task::kGenerate ? DecoderConfig() : EncoderConfig(32, 1, 2, 64);
   config.task = task;
   config.vocab_size = 300;
-  config.max_positions = config.max_length = 64;
+  config.max_length = 64;
+  if (task != Task::kGenerate) config.max_positions = 64;
   if (task == Task::kTokens || task == Task::kSequence) {
     config.labels = {"a"};
     config.num_labels = 1;
@@ -178,6 +181,35 @@ TEST_F(MemoryFault, Pipelines) {
   FailEach("Rank", [&] { return CodeOf(reranker->Rank("query", words)); });
 }
 
+TEST_F(MemoryFault, Generator) {
+  const Model model = ModelFor(Task::kGenerate);
+  const GeneratorOptions options{
+      .session = {.max_tokens = 256, .max_sequences = 2},
+      .settings = {.num_beams = 2, .max_new_tokens = 4, .eos_token_id = {{7}}},
+      .max_text_tokens = 16};
+  FailEach("Generator::Create", [&] { return CodeOf(Generator::Create(model, options)); });
+  Result<Generator> generator = Generator::Create(model, options);
+  ASSERT_TRUE(generator.ok()) << generator.status().ToString();
+  // More texts than places, so that rows end and begin between allocations.
+  const std::vector<std::string_view> texts = {"some text", "I saw", "a saw", "and more"};
+  FailEach("GenerateBatch", [&] { return CodeOf(generator->GenerateBatch(texts)); });
+  int beams = 2;
+  FailEach("Set", [&] {
+    const ErrorCode code = generator->Set({.num_beams = ++beams}).code();
+    const int64_t left = allocations_left.exchange(-1);
+    // Whether or not there was memory for more beams, what is set works.
+    EXPECT_TRUE(generator->Generate("some text").ok());
+    allocations_left = left;
+    return code;
+  });
+}
+
+TEST_F(MemoryFault, AttentionMap) {
+  const Model model = ModelFor(Task::kTokens);
+  FailEach("AttentionMap::Create",
+           [&] { return CodeOf(AttentionMap::Create(model, {.max_tokens = 64})); });
+}
+
 TEST_F(MemoryFault, Convert) {
   TemporaryFolder folder;
   ConvertOptions options;
@@ -226,6 +258,12 @@ TEST_F(MemoryFault, MovedFrom) {
   Result<Reranker> reranker = Reranker::Create(ModelFor(Task::kEmbedding), options);
   const Reranker reranker_there = *std::move(reranker);
   EXPECT_EQ(CodeOf(reranker->Rank("x", {})), ErrorCode::kInvalidArgument);
+  Result<Generator> generator = Generator::Create(ModelFor(Task::kGenerate));
+  ASSERT_TRUE(generator.ok()) << generator.status().ToString();
+  const Generator generator_there = *std::move(generator);
+  EXPECT_EQ(CodeOf(generator->Generate("x")), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(CodeOf(generator->GenerateIds({})), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(generator->Set({}).code(), ErrorCode::kInvalidArgument);
 }
 
 }  // namespace

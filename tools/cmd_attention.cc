@@ -180,7 +180,7 @@ class AttentionCommand {
     }
     const std::vector<int32_t> offsets = {0, static_cast<int32_t>(item.length)};
     std::vector<int32_t> decoder_offsets, edge_offsets;
-    if (model_.info().architecture == "encoder_decoder") {
+    if (IsEncoderDecoder(model_.info())) {
       decoder_offsets = {0, static_cast<int32_t>(item.decoder_ids.size())};
     }
     if (item.has_edges) edge_offsets = {0, static_cast<int32_t>(item.edges.size())};
@@ -314,7 +314,7 @@ int RunAttention(const AttentionOptions& options, const Program::Arguments& argu
   if (const int code = ApplyIsa(options.model, console); code != kExitOk) return code;
   Result<Model> model = LoadModel(options.model, "pos-en.attend", "attention");
   if (!model.ok()) return console->Fail(model.status());
-  if (model->info().architecture == "encoder_decoder" && !options.raw) {
+  if (IsEncoderDecoder(model->info()) && !options.raw) {
     return console->Fail(
         Status(ErrorCode::kUnsupported, "the model answers a text with another one", "model",
                "give the ids of both with --raw, as {\"ids\": [...], \"decoder_ids\": [...]}"));

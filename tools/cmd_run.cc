@@ -128,7 +128,7 @@ void PrintSlice(const char* key, std::span<const float> values, std::span<const 
 // What a Session gives of `items`, an object a line.
 Status RunItems(Session* session, const Want& want, const ModelInfo& info,
                 std::span<const RawItem> items, Console* console) {
-  const bool pair = info.architecture == "encoder_decoder";
+  const bool pair = IsEncoderDecoder(info);
   const Batch batch(items, pair);
   Result<Output> output = batch.Run(items.front().vectors, session);
   if (!output.ok()) return output.status();

@@ -28,17 +28,23 @@ using nlohmann::json;
 struct ArchitectureRow {
   std::string_view model_type;
   Status (*plan)(const ConversionSource& source, ConversionPlan* plan);
+  bool encoder_decoder = false;
   // Whether config.json is written by transformers: fields beside the architecture's own are then
   // expected, and looked at here. Otherwise the planner knows every field that may be there.
   bool transformers = true;
 };
 
 constexpr ArchitectureRow kArchitectures[] = {
-    {"bert", PlanBert},       {"distilbert", PlanDistilBert},
-    {"electra", PlanElectra}, {"t5", PlanT5},
-    {"bart", PlanBart},       {"marian", PlanMarian},
-    {"gpt2", PlanGpt2},       {"llama", PlanLlama},
-    {"qwen3", PlanQwen3},     {"attend_encoder", PlanAttendEncoder, /*transformers=*/false},
+    {"bert", PlanBert},
+    {"distilbert", PlanDistilBert},
+    {"electra", PlanElectra},
+    {"t5", PlanT5, /*encoder_decoder=*/true},
+    {"bart", PlanBart, /*encoder_decoder=*/true},
+    {"marian", PlanMarian, /*encoder_decoder=*/true},
+    {"gpt2", PlanGpt2},
+    {"llama", PlanLlama},
+    {"qwen3", PlanQwen3},
+    {"attend_encoder", PlanAttendEncoder, /*encoder_decoder=*/false, /*transformers=*/false},
 };
 
 // One conversion, step by step; what a step reads, the next ones use.
@@ -135,7 +141,7 @@ class Conversion {
     plan_.config.source = *type;
     plan_.notes = pipeline_.notes;
     if (row->transformers) {
-      ATTEND_RETURN_IF_ERROR(CheckCommonFields(source));
+      ATTEND_RETURN_IF_ERROR(CheckCommonFields(source, row->encoder_decoder));
       NoteUnknownFields(source, &plan_);
     }
     ATTEND_RETURN_IF_ERROR(row->plan(source, &plan_));

@@ -389,14 +389,12 @@ Status MapLabels(const ConversionSource& source, const std::string& name, Conver
   return {};
 }
 
-Status CheckCommonFields(const ConversionSource& source) {
+Status CheckCommonFields(const ConversionSource& source, bool encoder_decoder) {
   FieldReader fields(source.config, source.where);
   fields.MustBe("position_embedding_type", "absolute");
   fields.MustBe("is_decoder", false);
   fields.MustBe("add_cross_attention", false);
-  const json* type = JsonFind(source.config, "model_type");
-  const bool pair = type != nullptr && (*type == "t5" || *type == "bart" || *type == "marian");
-  fields.MustBe("is_encoder_decoder", pair);
+  fields.MustBe("is_encoder_decoder", encoder_decoder);
   fields.MustBe("pruned_heads", json::object());
   // Whatever such models compute stands in Python or in another storage format, not here.
   fields.MustBe("auto_map", json::object());

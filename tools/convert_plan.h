@@ -114,8 +114,8 @@ Result<std::string> FindTensor(const ConversionSource& source,
 // NAME.weight, and labels, by id2label. Errors: kCorrupt, kUnsupported.
 Status MapLabels(const ConversionSource& source, const std::string& name, ConversionPlan* plan);
 
-// Refuses what would change the maths of any encoder and none here does.
-Status CheckCommonFields(const ConversionSource& source);
+// Refuses what would change the maths of any model and none here does.
+Status CheckCommonFields(const ConversionSource& source, bool encoder_decoder);
 
 // Notes the fields of config.json that no converter here knows.
 void NoteUnknownFields(const ConversionSource& source, ConversionPlan* plan);

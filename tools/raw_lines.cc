@@ -160,8 +160,8 @@ Status ParseRawLine(const std::string& line, const ModelInfo& info, RawItem* ite
     ATTEND_RETURN_IF_ERROR(TakeInts(object, "decoder_ids", item->where, &item->decoder_ids));
   }
   // An encoder-decoder that is told nothing of its output writes it.
-  item->generates = !item->generate.empty() ||
-                    (info.architecture == "encoder_decoder" && item->decoder_ids.empty());
+  item->generates =
+      !item->generate.empty() || (IsEncoderDecoder(info) && item->decoder_ids.empty());
   if (object.contains("edges")) ATTEND_RETURN_IF_ERROR(TakeEdges(object["edges"], item));
   return {};
 }

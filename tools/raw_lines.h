@@ -12,6 +12,11 @@
 
 namespace attend::tools {
 
+// Whether sequences come with what a decoder has written.
+inline bool IsEncoderDecoder(const ModelInfo& info) {
+  return info.architecture == "encoder_decoder";
+}
+
 // One sequence: ids, or rows [length, width].
 struct RawItem {
   bool vectors = false;

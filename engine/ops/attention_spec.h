@@ -98,12 +98,8 @@ inline Status SetRelativeBias(Graph& graph, const std::string& name, bool both_d
   return Status();
 }
 
-// The spec of self-attention as the config has it; `name` is the layer's "layers.0.attention", and
-// `prefix` goes before the names of tables that layers share. The relative bias of a decoder knows
-// one direction, that of an encoder two.
-inline Result<AttentionSpec> SelfAttentionSpec(Graph& graph, const std::string& name,
-                                               const std::string& prefix = {}) {
-  const ModelConfig& c = graph.config();
+// Heads and scores as the config has them, and nothing of positions: attention to another sequence.
+inline AttentionSpec CrossAttentionSpec(const ModelConfig& c) {
   AttentionSpec spec;
   spec.heads = c.num_heads;
   spec.kv_heads = c.num_kv_heads;
@@ -111,6 +107,16 @@ inline Result<AttentionSpec> SelfAttentionSpec(Graph& graph, const std::string& 
   if (c.score == Score::kScaledDot) {
     spec.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)));
   }
+  return spec;
+}
+
+// The spec of self-attention as the config has it; `name` is the layer's "layers.0.attention", and
+// `prefix` goes before the names of tables that layers share. The relative bias of a decoder knows
+// one direction, that of an encoder two.
+inline Result<AttentionSpec> SelfAttentionSpec(Graph& graph, const std::string& name,
+                                               const std::string& prefix = {}) {
+  const ModelConfig& c = graph.config();
+  AttentionSpec spec = CrossAttentionSpec(c);
   if (c.score == Score::kAdditive) {
     spec.key_dim = c.score_size;
     const Result<std::span<const float>> va = graph.weights().GetVector(name + ".va");
@@ -129,18 +135,6 @@ inline Result<AttentionSpec> SelfAttentionSpec(Graph& graph, const std::string& 
   }
   spec.normalizer = KernelNormalizer(c.normalizer);
   spec.divide_by_seen = c.normalizer_length;
-  return spec;
-}
-
-// The spec of attention to another sequence, whose positions it does not know.
-inline AttentionSpec CrossAttentionSpec(const ModelConfig& c) {
-  AttentionSpec spec;
-  spec.heads = c.num_heads;
-  spec.kv_heads = c.num_kv_heads;
-  spec.key_dim = spec.value_dim = c.head_dim;
-  if (c.score == Score::kScaledDot) {
-    spec.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)));
-  }
   return spec;
 }
 

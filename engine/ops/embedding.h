@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "engine/graph.h"
+#include "engine/ops/residual.h"
 #include "kernels/embedding.h"
-#include "kernels/residual.h"
 
 namespace attend::ops {
 
@@ -70,11 +70,6 @@ inline PositionTable GetPositions(Graph& graph, int64_t width, const std::string
   return positions;
 }
 
-inline const char* Describe(const PositionTable& positions) {
-  if (positions.table.data == nullptr) return "";
-  return positions.computed ? " + sinusoids" : " + positions";
-}
-
 class EmbeddingStep final : public Step {
  public:
   EmbeddingStep(EmbeddingTable tokens, PositionTable positions, EmbeddingTable types, Value y)
@@ -94,7 +89,10 @@ class EmbeddingStep final : public Step {
   }
 
   std::string Describe() const override {
-    std::string text = std::string("embedding: tokens") + ops::Describe(positions_);
+    std::string text = "embedding: tokens";
+    if (positions_.table.data != nullptr) {
+      text += positions_.computed ? " + sinusoids" : " + positions";
+    }
     if (types_.data != nullptr) text += " + types";
     return text;
   }
@@ -151,41 +149,29 @@ inline Value AddVectors(Graph& graph) {
   return y;
 }
 
-// y = x + the row of the table for the position.
+// The rows of a table for the positions.
 class PositionStep final : public Step {
  public:
-  PositionStep(PositionTable positions, Value x, Value y)
-      : positions_(positions), x_(x), y_(y), embed_(BindEmbedding()), residual_(BindResidual()) {}
+  PositionStep(PositionTable positions, Value y)
+      : positions_(positions), y_(y), embed_(BindEmbedding()) {}
 
   void Run(const StepContext& context) const override {
     const int64_t width = context.width(y_);
-    float* const y = context.Tile(y_);
     embed_({.tables = {positions_.table},
             .index = {context.batch->positions + context.row_begin},
-            .out = y,
+            .out = context.Tile(y_),
             .rows = context.rows,
             .width = width,
             .ld_out = width});
-    residual_({.x = context.Read(x_),
-               .residual = y,
-               .out = y,
-               .rows = context.rows,
-               .width = width,
-               .ldx = width,
-               .ld_residual = width,
-               .ld_out = width});
     context.Keep(y_, 0, width);
   }
 
-  std::string Describe() const override {
-    return std::string("position") + ops::Describe(positions_);
-  }
+  std::string Describe() const override { return positions_.computed ? "sinusoids" : "positions"; }
 
  private:
   PositionTable positions_;
-  Value x_, y_;
+  Value y_;
   EmbeddingFn embed_;
-  ResidualFn residual_;
 };
 
 // Adds positions to x, if the config has a table of them.
@@ -195,11 +181,10 @@ inline Value AddPositions(Graph& graph, Value x) {
   if (positions.table.data == nullptr) return x;
   const Value y = graph.NewValue("positions", width, Domain::kTokens, false);
   Node node;
-  node.reads = {x};
   node.writes = y;
-  node.step = std::make_unique<PositionStep>(positions, x, y);
+  node.step = std::make_unique<PositionStep>(positions, y);
   graph.Add(std::move(node));
-  return y;
+  return AddResidual(graph, x, y);
 }
 
 }  // namespace attend::ops
