@@ -15,15 +15,21 @@ struct PlanRun {
   const BatchView* batch;
   Share share;
   int parts;
+  StepTimes* times;
 };
 
 }  // namespace
 
 // One thread's walk over the plan.
+template <typename Clock>
 class Walk {
  public:
-  Walk(const PlanRun& run, int part)
-      : run_(run), plan_(run.runner->plan_), mine_(run.workers->shares[part]), part_(part) {
+  Walk(const PlanRun& run, int part, Clock clock)
+      : run_(run),
+        plan_(run.runner->plan_),
+        mine_(run.workers->shares[part]),
+        part_(part),
+        clock_(clock) {
     const PlanRunner& runner = *run.runner;
     const WorkerMemory& memory = run.workers->memory[part];
     context_.batch = run.batch;
@@ -40,7 +46,7 @@ class Walk {
   void Run() {
     for (size_t s = 0; s < plan_.segments.size(); ++s) {
       const Segment& segment = plan_.segments[s];
-      if (MustWait(segment)) run_.workers->barrier.Wait();
+      if (MustWait(segment)) Wait();
       context_.segment = static_cast<int>(s);
       const bool by_columns = run_.share == Share::kColumns;
       if (segment.domain == Domain::kTokens) {
@@ -54,6 +60,11 @@ class Walk {
   }
 
  private:
+  void Wait() {
+    run_.workers->barrier.Wait();
+    clock_.Waited();
+  }
+
   bool MustWait(const Segment& segment) const {
     switch (run_.share) {
       case Share::kRows:
@@ -74,12 +85,13 @@ class Walk {
     context_.shared_tile = by_columns ? workers.shared_tile.data() : context_.own_tile;
     for (int64_t row = begin; row < end; row += context_.tile_rows) {
       // Others may still read what the last tile left in the shared one.
-      if (by_columns && row > begin) workers.barrier.Wait();
+      if (by_columns && row > begin) Wait();
       context_.row_begin = row;
       context_.rows = std::min(context_.tile_rows, end - row);
       for (const int i : segment.steps) {
-        if (by_columns && plan_.column_barrier[i]) workers.barrier.Wait();
+        if (by_columns && plan_.column_barrier[i]) Wait();
         plan_.steps[i]->Run(context_);
+        clock_.Ran(i);
       }
     }
   }
@@ -89,11 +101,20 @@ class Walk {
   const ThreadShare& mine_;
   int part_;
   StepContext context_;
+  [[no_unique_address]] Clock clock_;
 };
 
 namespace {
 
-void RunPart(void* argument, int part) { Walk(*static_cast<const PlanRun*>(argument), part).Run(); }
+void RunPart(void* argument, int part) {
+  Walk<NoClock>(*static_cast<const PlanRun*>(argument), part, NoClock()).Run();
+}
+
+void RunPartTimed(void* argument, int part) {
+  const PlanRun& run = *static_cast<const PlanRun*>(argument);
+  StepTimes::Thread* const times = &run.times->threads[static_cast<size_t>(part)];
+  Walk<StepClock>(run, part, StepClock(times)).Run();
+}
 
 // A thread's tile, under whichever share needs the most.
 int64_t TileFloats(const PlanRunner& runner) {
@@ -240,8 +261,8 @@ Share PlanRunner::Run(const BatchView& batch, Workers* workers) {
   CutShares(share, {batch.offsets, static_cast<size_t>(batch.sequences) + 1}, parts,
             workers->shares);
   workers->barrier.Reset(parts);
-  PlanRun run{this, workers, &batch, share, parts};
-  workers->threads->Run(parts, &RunPart, &run);
+  PlanRun run{this, workers, &batch, share, parts, step_times_};
+  workers->threads->Run(parts, step_times_ == nullptr ? &RunPart : &RunPartTimed, &run);
   return share;
 }
 

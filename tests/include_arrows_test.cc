@@ -27,10 +27,15 @@ const std::vector<Arrow>& Arrows() {
       {"kernels/", {"attend/status.h", "kernels/", "hwy/"}},
       // Converters write what the engine reads: the file, its config, and the tokenizer in it.
       {"tools/unicode/", {"tools/unicode/", "engine/text/"}},
+      // One command measures, and what it measures with sees the inside of the engine.
+      {"tools/cmd_bench", {"attend/", "tools/", "bench/harness/", "engine/atomic_file.h"}},
+      {"tools/cmd_info", {"attend/", "tools/", "bench/harness/machine.h"}},
       {"tools/",
        {"attend/", "tools/", "engine/format.h", "engine/config.h", "engine/atomic_file.h",
         "engine/generate_settings.h", "engine/text/tokenizer_data.h"}},
-      {"tests/", {"attend/", "engine/", "kernels/", "tests/", "tools/", "hwy/"}},
+      {"tests/", {"attend/", "bench/harness/", "engine/", "kernels/", "tests/", "tools/", "hwy/"}},
+      // It is part of the program, as tests/ and the other benches are not.
+      {"bench/harness/", {"attend/", "bench/harness/", "engine/", "kernels/", "hwy/"}},
       {"bench/", {"attend/", "engine/", "kernels/", "tests/", "bench/", "hwy/"}},
       {"examples/", {"attend/"}},
   };
@@ -157,6 +162,13 @@ TEST(IncludeArrows, WhatBreaksThemIsFound) {
       {"include/attend/text.h", "#include \"engine/model.h\"", false},
       {"include/attend/text.h", "#include <iostream>", false},
       {"tools/main.cc", "#include \"kernels/gemm.h\"", false},
+      {"tools/cmd_bench.cc", "#include \"bench/harness/document.h\"", true},
+      {"tools/cmd_bench.cc", "#include \"engine/plan.h\"", false},
+      {"tools/cmd_tag.cc", "#include \"bench/harness/document.h\"", false},
+      {"tools/cmd_info.cc", "#include \"bench/harness/document.h\"", false},
+      {"bench/harness/steps.cc", "#include \"engine/session.h\"", true},
+      {"bench/harness/steps.cc", "#include \"tests/reference.h\"", false},
+      {"bench/harness/steps.cc", "#include \"tools/console.h\"", false},
       {"examples/tag/main.cc", "#include \"engine/format.h\"", false},
       {"elsewhere/a.cc", "#include \"attend/attend.h\"", false},
   };

@@ -1,9 +1,9 @@
 // attend info: this machine, and what attend makes of it.
-#include <fstream>
 #include <memory>
 #include <vector>
 
 #include "attend/attend.h"
+#include "bench/harness/machine.h"
 #include "tools/commands.h"
 #include "tools/json_writer.h"
 #include "tools/model_options.h"
@@ -11,47 +11,11 @@
 namespace attend::tools {
 namespace {
 
-std::string FirstLine(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-std::string CpuName() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with("model name")) continue;
-    const size_t colon = line.find(": ");
-    if (colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown";
-}
-
-struct Cache {
-  std::string name;  // "L1d"
-  std::string size;  // "32K"
-};
-
-// The caches of the first CPU, as the system tells them.
-std::vector<Cache> Caches() {
-  std::vector<Cache> caches;
-  for (int i = 0; i < 8; ++i) {
-    const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/";
-    const std::string level = FirstLine(folder + "level");
-    if (level.empty()) break;
-    const std::string type = FirstLine(folder + "type");
-    const std::string suffix = type == "Data" ? "d" : type == "Instruction" ? "i" : "";
-    caches.push_back({"L" + level + suffix, FirstLine(folder + "size")});
-  }
-  return caches;
-}
-
 void PrintJson(const ModelOptions& options, const ThreadAdvice& advice, Console* console) {
   JsonWriter writer;
   writer.BeginObject().Key("version").String(Version()).Key("libraries").String(LibraryVersions());
-  writer.Key("cpu").String(CpuName()).Key("caches").BeginObject();
-  for (const Cache& cache : Caches()) writer.Key(cache.name).String(cache.size);
+  writer.Key("cpu").String(bench::CpuName()).Key("caches").BeginObject();
+  for (const bench::Cache& cache : bench::Caches()) writer.Key(cache.name).String(cache.size);
   writer.EndObject().Key("isa").String(CurrentIsa()).Key("isas").BeginArray();
   for (const std::string& isa : AvailableIsas()) writer.String(isa);
   writer.EndArray();
@@ -70,9 +34,9 @@ void Line(std::string_view key, std::string_view value, Console* console) {
 void PrintPlain(const ModelOptions& options, const ThreadAdvice& advice, Console* console) {
   Line("attend", Version(), console);
   Line("libraries", LibraryVersions(), console);
-  Line("CPU", CpuName(), console);
+  Line("CPU", bench::CpuName(), console);
   std::string caches;
-  for (const Cache& cache : Caches()) {
+  for (const bench::Cache& cache : bench::Caches()) {
     caches += (caches.empty() ? "" : ", ") + cache.name + " " + cache.size;
   }
   Line("caches", caches.empty() ? "unknown" : caches, console);

@@ -17,6 +17,7 @@ void AddRun(Program* program);
 void AddConvert(Program* program);
 void AddInspect(Program* program);
 void AddVerify(Program* program);
+void AddBench(Program* program);
 void AddInfo(Program* program);
 void AddCompletion(Program* program);
 

@@ -10,13 +10,6 @@ namespace {
 // Enough short texts to fill a run of the default number of tokens.
 constexpr int32_t kMaxSequences = 512;
 
-Precision PrecisionOf(const std::string& name) {
-  if (name == "f32") return Precision::kF32;
-  if (name == "bf16") return Precision::kBf16;
-  if (name == "int8") return Precision::kInt8;
-  return Precision::kFile;
-}
-
 }  // namespace
 
 void AddMachineOptions(Command* command, ModelOptions* options) {
@@ -47,6 +40,13 @@ void AddLengthOptions(Command* command, ModelOptions* options, bool with_truncat
 void AddOffsetOption(Command* command, std::string* offsets) {
   command->Choice("--offsets", offsets, "UNIT", {"bytes", "codepoints", "utf16"},
                   "What begin and end count");
+}
+
+Precision PrecisionOf(const std::string& name) {
+  if (name == "f32") return Precision::kF32;
+  if (name == "bf16") return Precision::kBf16;
+  if (name == "int8") return Precision::kInt8;
+  return Precision::kFile;
 }
 
 OffsetUnit OffsetUnitOf(const std::string& name) {

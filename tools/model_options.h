@@ -32,6 +32,9 @@ void AddOffsetOption(Command* command, std::string* offsets);
 // --isa and --threads alone.
 void AddMachineOptions(Command* command, ModelOptions* options);
 
+// "f32", "bf16" or "int8"; else what the file says.
+Precision PrecisionOf(const std::string& name);
+
 OffsetUnit OffsetUnitOf(const std::string& name);
 
 // Limits the instruction set if one was asked for. Reports an error and returns its exit code, or

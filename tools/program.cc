@@ -84,6 +84,7 @@ Program::Program() : app_(std::make_unique<CLI::App>("Runs self-attention models
   AddConvert(this);
   AddInspect(this);
   AddVerify(this);
+  AddBench(this);
   AddInfo(this);
   AddCompletion(this);
 }
