@@ -21,6 +21,18 @@ struct Sequences {
   const char* offset_array = "offsets";
 };
 
+Sequences SequencesOf(const TokenBatch& batch) {
+  return {batch.offsets, batch.edges, batch.edge_offsets, batch.ids.size(),
+          "ids",         "token",     "offsets"};
+}
+
+Sequences SequencesOf(const VectorBatch& batch, size_t width) {
+  return {batch.offsets, batch.edges, batch.edge_offsets, batch.rows.size() / width,
+          "rows",        "vector",    "offsets"};
+}
+
+BatchRules RulesOf(const SessionData& data) { return {data.model->config, data.options}; }
+
 // [0, ..., end], never decreasing.
 Status CheckOffsetArray(std::span<const int32_t> offsets, size_t end, const char* array,
                         const char* counted) {
@@ -42,7 +54,7 @@ Status CheckOffsetArray(std::span<const int32_t> offsets, size_t end, const char
   return Status();
 }
 
-Status CheckSequences(const Sequences& batch, const SessionData& data) {
+Status CheckSequences(const Sequences& batch, const BatchRules& rules) {
   const std::span<const int32_t> offsets = batch.offsets;
   if (offsets.size() < 2) {
     return Invalid("the batch is empty: offsets has " + std::to_string(offsets.size()) +
@@ -50,20 +62,20 @@ Status CheckSequences(const Sequences& batch, const SessionData& data) {
                    "offsets");
   }
   const size_t sequences = offsets.size() - 1;
-  if (sequences > static_cast<size_t>(data.options.max_sequences)) {
+  if (sequences > static_cast<size_t>(rules.options.max_sequences)) {
     return Status(ErrorCode::kCapacity,
                   "the batch has " + std::to_string(sequences) + " sequences, the session takes " +
-                      std::to_string(data.options.max_sequences),
+                      std::to_string(rules.options.max_sequences),
                   "offsets", "raise SessionOptions::max_sequences or split the batch");
   }
-  if (batch.tokens > static_cast<size_t>(data.options.max_tokens)) {
+  if (batch.tokens > static_cast<size_t>(rules.options.max_tokens)) {
     return Status(ErrorCode::kCapacity,
                   "the batch has " + std::to_string(batch.tokens) + " " + batch.element +
-                      "s, the session takes " + std::to_string(data.options.max_tokens),
+                      "s, the session takes " + std::to_string(rules.options.max_tokens),
                   batch.array, "raise SessionOptions::max_tokens or split the batch");
   }
   ATTEND_RETURN_IF_ERROR(CheckOffsetArray(offsets, batch.tokens, batch.offset_array, "rows"));
-  const int64_t max_length = data.model->config.max_length;
+  const int64_t max_length = rules.config.max_length;
   for (size_t b = 0; b < sequences; ++b) {
     const int64_t length = static_cast<int64_t>(offsets[b + 1]) - offsets[b];
     if (length == 0) {
@@ -91,9 +103,9 @@ Status CheckRange(std::span<const int32_t> values, int64_t limit, const char* ar
   return Status();
 }
 
-Status CheckEdges(const Sequences& batch, const SessionData& data) {
+Status CheckEdges(const Sequences& batch, const BatchRules& rules) {
   const bool given = !batch.edges.empty() || !batch.edge_offsets.empty();
-  if (!data.model->config.edges) {
+  if (!rules.config.edges) {
     return given ? Invalid("edges were given, and the model takes none", "edges",
                            "leave edges and edge_offsets empty")
                  : Status();
@@ -106,10 +118,10 @@ Status CheckEdges(const Sequences& batch, const SessionData& data) {
                    "edge_offsets",
                    given ? "" : "give edge_offsets, all 0 if no position sees another");
   }
-  if (batch.edges.size() > static_cast<size_t>(data.options.max_edges)) {
+  if (batch.edges.size() > static_cast<size_t>(rules.options.max_edges)) {
     return Status(ErrorCode::kCapacity,
                   "the batch has " + std::to_string(batch.edges.size()) +
-                      " edges, the session takes " + std::to_string(data.options.max_edges),
+                      " edges, the session takes " + std::to_string(rules.options.max_edges),
                   "edges", "raise SessionOptions::max_edges or split the batch");
   }
   ATTEND_RETURN_IF_ERROR(
@@ -192,9 +204,9 @@ Status CheckFiniteRows(std::span<const float> rows, size_t width,
 }
 
 // The decoder's tokens, of models that have one behind an encoder.
-Status CheckDecoder(const TokenBatch& batch, const SessionData& data) {
+Status CheckDecoder(const TokenBatch& batch, const BatchRules& rules) {
   const bool given = !batch.decoder_ids.empty() || !batch.decoder_offsets.empty();
-  if (data.decoder == nullptr) {
+  if (!IsEncoderDecoder(rules.config)) {
     return given ? Invalid("decoder ids were given, and the model has no decoder behind an encoder",
                            "decoder_ids", "leave decoder_ids and decoder_offsets empty")
                  : Status();
@@ -211,8 +223,8 @@ Status CheckDecoder(const TokenBatch& batch, const SessionData& data) {
   sequences.array = "decoder_ids";
   sequences.element = "decoder token";
   sequences.offset_array = "decoder_offsets";
-  ATTEND_RETURN_IF_ERROR(CheckSequences(sequences, data));
-  return CheckRange(batch.decoder_ids, data.model->config.vocab_size, "decoder_ids");
+  ATTEND_RETURN_IF_ERROR(CheckSequences(sequences, rules));
+  return CheckRange(batch.decoder_ids, rules.config.vocab_size, "decoder_ids");
 }
 
 // The decoder's view; what it reads of the encoder has the places of the encoder's own keys.
@@ -252,39 +264,31 @@ void BatchArrays::Fill(std::span<const int32_t> offsets, BatchView* view) {
   view->keys[static_cast<int>(Memory::kBatch)] = keys.data();
 }
 
-Status CheckBatch(const TokenBatch& batch, SessionData* data) {
-  const ModelConfig& config = data->model->config;
+Status CheckBatch(const TokenBatch& batch, const BatchRules& rules) {
+  const ModelConfig& config = rules.config;
   if (config.vocab_size == 0) {
     return Invalid("the model takes vectors of " + std::to_string(config.input_size) +
                        " numbers, not token ids",
                    "TokenBatch");
   }
-  const Sequences sequences = {batch.offsets, batch.edges, batch.edge_offsets, batch.ids.size(),
-                               "ids",         "token",     "offsets"};
-  ATTEND_RETURN_IF_ERROR(CheckSequences(sequences, *data));
-  ATTEND_RETURN_IF_ERROR(CheckEdges(sequences, *data));
+  const Sequences sequences = SequencesOf(batch);
+  ATTEND_RETURN_IF_ERROR(CheckSequences(sequences, rules));
+  ATTEND_RETURN_IF_ERROR(CheckEdges(sequences, rules));
   ATTEND_RETURN_IF_ERROR(CheckRange(batch.ids, config.vocab_size, "ids"));
-  ATTEND_RETURN_IF_ERROR(CheckDecoder(batch, *data));
-  if (!batch.type_ids.empty()) {
-    if (batch.type_ids.size() != batch.ids.size()) {
-      return Invalid("type_ids has " + std::to_string(batch.type_ids.size()) +
-                         " entries, expected " + std::to_string(batch.ids.size()) + " or none",
-                     "type_ids");
-    }
-    // A model without type embeddings has one type, 0.
-    const int64_t types = config.type_vocab_size == 0 ? 1 : config.type_vocab_size;
-    ATTEND_RETURN_IF_ERROR(CheckRange(batch.type_ids, types, "type_ids"));
+  ATTEND_RETURN_IF_ERROR(CheckDecoder(batch, rules));
+  if (batch.type_ids.empty()) return Status();
+  if (batch.type_ids.size() != batch.ids.size()) {
+    return Invalid("type_ids has " + std::to_string(batch.type_ids.size()) + " entries, expected " +
+                       std::to_string(batch.ids.size()) + " or none",
+                   "type_ids");
   }
-  data->batch = BatchView{};
-  data->batch.ids = batch.ids.data();
-  data->batch.type_ids = batch.type_ids.empty() ? nullptr : batch.type_ids.data();
-  FillView(sequences, data);
-  if (data->decoder != nullptr) FillDecoder(batch, data);
-  return Status();
+  // A model without type embeddings has one type, 0.
+  const int64_t types = config.type_vocab_size == 0 ? 1 : config.type_vocab_size;
+  return CheckRange(batch.type_ids, types, "type_ids");
 }
 
-Status CheckBatch(const VectorBatch& batch, SessionData* data) {
-  const ModelConfig& config = data->model->config;
+Status CheckBatch(const VectorBatch& batch, const BatchRules& rules) {
+  const ModelConfig& config = rules.config;
   if (config.vocab_size > 0) {
     return Invalid(
         "the model takes token ids below " + std::to_string(config.vocab_size) + ", not vectors",
@@ -296,14 +300,27 @@ Status CheckBatch(const VectorBatch& batch, SessionData* data) {
                        " numbers, expected a multiple of input_size, " + std::to_string(width),
                    "rows", "every vector must be as wide as the model's input");
   }
-  const Sequences sequences = {
-      batch.offsets, batch.edges, batch.edge_offsets, batch.rows.size() / width, "rows", "vector"};
-  ATTEND_RETURN_IF_ERROR(CheckSequences(sequences, *data));
-  ATTEND_RETURN_IF_ERROR(CheckEdges(sequences, *data));
-  ATTEND_RETURN_IF_ERROR(CheckFiniteRows(batch.rows, width, batch.offsets));
+  const Sequences sequences = SequencesOf(batch, width);
+  ATTEND_RETURN_IF_ERROR(CheckSequences(sequences, rules));
+  ATTEND_RETURN_IF_ERROR(CheckEdges(sequences, rules));
+  return CheckFiniteRows(batch.rows, width, batch.offsets);
+}
+
+Status CheckBatch(const TokenBatch& batch, SessionData* data) {
+  ATTEND_RETURN_IF_ERROR(CheckBatch(batch, RulesOf(*data)));
+  data->batch = BatchView{};
+  data->batch.ids = batch.ids.data();
+  data->batch.type_ids = batch.type_ids.empty() ? nullptr : batch.type_ids.data();
+  FillView(SequencesOf(batch), data);
+  if (data->decoder != nullptr) FillDecoder(batch, data);
+  return Status();
+}
+
+Status CheckBatch(const VectorBatch& batch, SessionData* data) {
+  ATTEND_RETURN_IF_ERROR(CheckBatch(batch, RulesOf(*data)));
   data->batch = BatchView{};
   data->batch.vectors = batch.rows.data();
-  FillView(sequences, data);
+  FillView(SequencesOf(batch, static_cast<size_t>(data->model->config.input_size)), data);
   return Status();
 }
 

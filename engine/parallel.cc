@@ -189,6 +189,11 @@ class ExecutorThreads final : public Threads {
   int size_;
 };
 
+Status NoThreads(int count, const std::system_error& error) {
+  return Status(ErrorCode::kCapacity,
+                "the system gives no " + std::to_string(count) + " threads: " + error.what());
+}
+
 void Pause() {
 #if defined(__x86_64__)
   _mm_pause();
@@ -221,8 +226,7 @@ Result<std::unique_ptr<Threads>> Threads::Create(ThreadBackend backend, int num_
   try {
     return std::unique_ptr<Threads>(new PoolThreads(num_threads));
   } catch (const std::system_error& error) {
-    return Status(ErrorCode::kCapacity, "the system gives no " + std::to_string(num_threads) +
-                                            " threads: " + error.what());
+    return NoThreads(num_threads, error);
   }
 }
 
@@ -234,35 +238,80 @@ OneOpenMpThread::~OneOpenMpThread() {
   if (before_ != 1) omp_set_num_threads(before_);
 }
 
+struct ThreadCrew::Members {
+  pid_t process = getpid();
+  std::vector<std::thread> threads;
+};
+
+ThreadCrew::ThreadCrew() : members_(std::make_unique<Members>()) {}
+
+ThreadCrew::~ThreadCrew() { Join(); }
+
+Status ThreadCrew::Start(int count, Threads::Task task, void* argument) {
+  members_->threads.reserve(static_cast<size_t>(count));
+  try {
+    for (int i = 0; i < count; ++i) {
+      members_->threads.emplace_back([task, argument, i] {
+        const OneOpenMpThread guard;
+        task(argument, i);
+      });
+    }
+  } catch (const std::system_error& error) {
+    return NoThreads(count, error);
+  }
+  return Status();
+}
+
+void ThreadCrew::Join() {
+  if (members_ == nullptr) return;
+  if (getpid() != members_->process) {
+    static_cast<void>(members_.release());  // a thread that is gone cannot be joined
+    return;
+  }
+  for (std::thread& thread : members_->threads) thread.join();
+  members_->threads.clear();
+}
+
 void Barrier::Reset(int count) {
+  broken_.store(false, std::memory_order_relaxed);
   count_ = count;
   arrived_.store(0, std::memory_order_relaxed);
   waits_ = 0;
 }
 
-void Barrier::Wait() {
-  if (count_ == 1) return;
+void Barrier::Break() {
+  broken_.store(true, std::memory_order_relaxed);
+  phase_.fetch_add(1, std::memory_order_release);
+  phase_.notify_all();
+}
+
+bool Barrier::Wait() {
+  if (count_ == 1) return true;
+  // Whoever sees the phase of a break sees the break.
+  const auto whole = [this] { return !broken_.load(std::memory_order_relaxed); };
   const uint32_t phase = phase_.load(std::memory_order_acquire);
+  if (!whole()) return false;
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == count_) {
     arrived_.store(0, std::memory_order_relaxed);
     ++waits_;
-    phase_.store(phase + 1, std::memory_order_release);
+    phase_.fetch_add(1, std::memory_order_acq_rel);  // and not a store: it keeps a break in sight
     phase_.notify_all();
-    return;
+    return whole();
   }
   // About 20 us of spinning covers the skew of a step; a thread that has lost its CPU is waited for
   // by giving ours away.
   for (int i = 0; i < 600; ++i) {
-    if (phase_.load(std::memory_order_acquire) != phase) return;
+    if (phase_.load(std::memory_order_acquire) != phase) return whole();
     Pause();
   }
   for (int i = 0; i < 20; ++i) {
-    if (phase_.load(std::memory_order_acquire) != phase) return;
+    if (phase_.load(std::memory_order_acquire) != phase) return whole();
     sched_yield();
   }
   while (phase_.load(std::memory_order_acquire) == phase) {
     phase_.wait(phase, std::memory_order_acquire);
   }
+  return whole();
 }
 
 }  // namespace attend

@@ -53,14 +53,39 @@ class Barrier {
  public:
   // For `count` threads; call while nobody waits.
   void Reset(int count);
-  void Wait();
+  // False if the barrier is broken: not all have come, and nobody need wait for them.
+  bool Wait();
+  // Sends away all who wait and all who will come, until Reset.
+  void Break();
   int64_t waits() const { return waits_; }  // by all threads, since Reset
 
  private:
   int count_ = 1;
   std::atomic<int> arrived_{0};
+  std::atomic<bool> broken_{false};
   alignas(64) std::atomic<uint32_t> phase_{0};
   int64_t waits_ = 0;
+};
+
+// Threads that live until they return: one call of `task` each. In a child after fork they are
+// gone, and a crew that ends there is left as it is.
+class ThreadCrew {
+ public:
+  ThreadCrew();
+  ~ThreadCrew();  // joins
+  ThreadCrew(const ThreadCrew&) = delete;
+  ThreadCrew& operator=(const ThreadCrew&) = delete;
+
+  // Starts threads 0 .. count-1, each of which calls task(argument, index) with oneDNN set to run
+  // on the calling thread alone.
+  // Errors: kCapacity (the system gives no thread); those that have started then run on.
+  Status Start(int count, Threads::Task task, void* argument);
+  // Waits until all tasks have returned.
+  void Join();
+
+ private:
+  struct Members;
+  std::unique_ptr<Members> members_;
 };
 
 // What AdviseThreads says, with the file system and the affinity given: for tests.

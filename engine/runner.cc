@@ -1,6 +1,8 @@
 #include "engine/runner.h"
 
 #include <algorithm>
+#include <chrono>
+#include <limits>
 
 #include "kernels/attention.h"
 #include "kernels/isa.h"
@@ -15,21 +17,16 @@ struct PlanRun {
   const BatchView* batch;
   Share share;
   int parts;
-  StepTimes* times;
+  StopSignal* stop;  // or null
 };
 
 }  // namespace
 
 // One thread's walk over the plan.
-template <typename Clock>
 class Walk {
  public:
-  Walk(const PlanRun& run, int part, Clock clock)
-      : run_(run),
-        plan_(run.runner->plan_),
-        mine_(run.workers->shares[part]),
-        part_(part),
-        clock_(clock) {
+  Walk(const PlanRun& run, int part)
+      : run_(run), plan_(run.runner->plan_), mine_(run.workers->shares[part]), part_(part) {
     const PlanRunner& runner = *run.runner;
     const WorkerMemory& memory = run.workers->memory[part];
     context_.batch = run.batch;
@@ -43,28 +40,17 @@ class Walk {
     context_.scratch = memory.scratch.data();
   }
 
+  // A thread that stops breaks the barrier, and so do all who would wait for it.
   void Run() {
     for (size_t s = 0; s < plan_.segments.size(); ++s) {
       const Segment& segment = plan_.segments[s];
-      if (MustWait(segment)) Wait();
+      if (MustWait(segment) && !run_.workers->barrier.Wait()) return;
       context_.segment = static_cast<int>(s);
-      const bool by_columns = run_.share == Share::kColumns;
-      if (segment.domain == Domain::kTokens) {
-        RunRows(segment, mine_.row_begin, mine_.row_end, by_columns);
-      } else if (by_columns) {
-        RunRows(segment, 0, run_.batch->sequences, true);
-      } else {
-        RunRows(segment, mine_.sequence_begin, mine_.sequence_end, false);
-      }
+      if (!RunSegment(segment)) return;
     }
   }
 
  private:
-  void Wait() {
-    run_.workers->barrier.Wait();
-    clock_.Waited();
-  }
-
   bool MustWait(const Segment& segment) const {
     switch (run_.share) {
       case Share::kRows:
@@ -76,7 +62,23 @@ class Walk {
     }
   }
 
-  void RunRows(const Segment& segment, int64_t begin, int64_t end, bool by_columns) {
+  bool Stops() const {
+    if (run_.stop == nullptr || !run_.stop->Asked()) return false;
+    run_.workers->barrier.Break();
+    return true;
+  }
+
+  // False if the run was stopped; so RunRows.
+  bool RunSegment(const Segment& segment) {
+    const bool by_columns = run_.share == Share::kColumns;
+    if (segment.domain == Domain::kTokens) {
+      return RunRows(segment, mine_.row_begin, mine_.row_end, by_columns);
+    }
+    if (by_columns) return RunRows(segment, 0, run_.batch->sequences, true);
+    return RunRows(segment, mine_.sequence_begin, mine_.sequence_end, false);
+  }
+
+  bool RunRows(const Segment& segment, int64_t begin, int64_t end, bool by_columns) {
     Workers& workers = *run_.workers;
     context_.by_columns = by_columns;
     context_.part = by_columns ? part_ : 0;
@@ -84,16 +86,17 @@ class Walk {
     context_.tile_rows = by_columns ? run_.runner->column_tile_rows_ : kTileRows;
     context_.shared_tile = by_columns ? workers.shared_tile.data() : context_.own_tile;
     for (int64_t row = begin; row < end; row += context_.tile_rows) {
+      if (Stops()) return false;
       // Others may still read what the last tile left in the shared one.
-      if (by_columns && row > begin) Wait();
+      if (by_columns && row > begin && !workers.barrier.Wait()) return false;
       context_.row_begin = row;
       context_.rows = std::min(context_.tile_rows, end - row);
       for (const int i : segment.steps) {
-        if (by_columns && plan_.column_barrier[i]) Wait();
+        if (by_columns && plan_.column_barrier[i] && !workers.barrier.Wait()) return false;
         plan_.steps[i]->Run(context_);
-        clock_.Ran(i);
       }
     }
+    return true;
   }
 
   const PlanRun& run_;
@@ -101,20 +104,11 @@ class Walk {
   const ThreadShare& mine_;
   int part_;
   StepContext context_;
-  [[no_unique_address]] Clock clock_;
 };
 
 namespace {
 
-void RunPart(void* argument, int part) {
-  Walk<NoClock>(*static_cast<const PlanRun*>(argument), part, NoClock()).Run();
-}
-
-void RunPartTimed(void* argument, int part) {
-  const PlanRun& run = *static_cast<const PlanRun*>(argument);
-  StepTimes::Thread* const times = &run.times->threads[static_cast<size_t>(part)];
-  Walk<StepClock>(run, part, StepClock(times)).Run();
-}
+void RunPart(void* argument, int part) { Walk(*static_cast<const PlanRun*>(argument), part).Run(); }
 
 // A thread's tile, under whichever share needs the most.
 int64_t TileFloats(const PlanRunner& runner) {
@@ -124,6 +118,21 @@ int64_t TileFloats(const PlanRunner& runner) {
 }
 
 }  // namespace
+
+bool StopSignal::Asked() {
+  bool asked = cancel != nullptr && cancel->load(std::memory_order_relaxed);
+  if (!asked && stop_at != nullptr) {
+    const int64_t at = stop_at->load(std::memory_order_relaxed);
+    asked = at != std::numeric_limits<int64_t>::max() && SteadyMicroseconds() >= at;
+  }
+  if (asked) stopped.store(true, std::memory_order_relaxed);
+  return asked;
+}
+
+int64_t SteadyMicroseconds() {
+  const auto since_start = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(since_start).count();
+}
 
 void MemoryTally::Take(int64_t floats, AlignedFloats* buffer) {
   bytes += static_cast<size_t>(floats) * sizeof(float);
@@ -255,14 +264,14 @@ Share PlanRunner::Choose(const BatchView& batch, const Workers& workers, int par
   return ChooseShare(plan_.costs, workers.rates, offsets, parts, seen);
 }
 
-Share PlanRunner::Run(const BatchView& batch, Workers* workers) {
+Share PlanRunner::Run(const BatchView& batch, Workers* workers, StopSignal* stop) {
   const int parts = std::min(workers->threads->Available(), workers->count());
   const Share share = Choose(batch, *workers, parts);
   CutShares(share, {batch.offsets, static_cast<size_t>(batch.sequences) + 1}, parts,
             workers->shares);
   workers->barrier.Reset(parts);
-  PlanRun run{this, workers, &batch, share, parts, step_times_};
-  workers->threads->Run(parts, step_times_ == nullptr ? &RunPart : &RunPartTimed, &run);
+  PlanRun run{this, workers, &batch, share, parts, stop};
+  workers->threads->Run(parts, &RunPart, &run);
   return share;
 }
 

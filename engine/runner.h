@@ -2,6 +2,7 @@
 #ifndef ATTEND_ENGINE_RUNNER_H_
 #define ATTEND_ENGINE_RUNNER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -12,7 +13,6 @@
 #include "engine/parallel.h"
 #include "engine/plan.h"
 #include "engine/share.h"
-#include "engine/step_times.h"
 #include "kernels/aligned.h"
 
 namespace attend {
@@ -48,6 +48,19 @@ void TakeStates(std::span<const StateInfo> infos, int64_t rows, std::vector<KeyM
                 MemoryTally* tally);
 
 class PlanRunner;
+
+// Ends a run early. Its threads look at it before every tile, so a run ends within a layer.
+struct StopSignal {
+  const std::atomic<bool>* cancel = nullptr;      // set: stop
+  const std::atomic<int64_t>* stop_at = nullptr;  // SteadyMicroseconds from which to stop; the
+                                                  // largest: never
+  std::atomic<bool> stopped{false};               // whether a thread saw it: no output is whole
+
+  bool Asked();
+};
+
+// The steady clock.
+int64_t SteadyMicroseconds();
 
 // What one thread has for itself, whichever plan it runs.
 struct WorkerMemory {
@@ -85,8 +98,9 @@ class PlanRunner {
   // Where the states in `memory` are, in the order that the plan made them: for all but kBatch.
   void Attach(Memory memory, std::span<const KeyMemory> states);
 
-  // Runs all of `batch`, which must be within the limits. Returns how the rows were shared.
-  Share Run(const BatchView& batch, Workers* workers);
+  // Runs all of `batch`, which must be within the limits, or until `stop` says so. Returns how the
+  // rows were shared.
+  Share Run(const BatchView& batch, Workers* workers, StopSignal* stop = nullptr);
 
   // What Run left of an output; empty if the plan has none.
   std::span<const float> View(Value value, const BatchView& batch) const;
@@ -97,12 +111,7 @@ class PlanRunner {
   int64_t key_rows() const;
   int64_t column_tile_rows() const { return column_tile_rows_; }
 
-  // From now on runs add their times to `times`, which has room for every thread of their Workers
-  // and step of the plan; null: no longer. Not owned.
-  void set_step_times(StepTimes* times) { step_times_ = times; }
-
  private:
-  template <typename Clock>
   friend class Walk;
   Share Choose(const BatchView& batch, const Workers& workers, int parts);
 
@@ -115,7 +124,6 @@ class PlanRunner {
   std::vector<std::vector<std::unique_ptr<LinearRunner>>> runners_;  // by thread and kernel index
   std::vector<std::vector<LinearRunner*>> runner_tables_;
   std::vector<int64_t> keys_seen_;  // by sequence; of plans that look beyond their batch
-  StepTimes* step_times_ = nullptr;
 };
 
 }  // namespace attend

@@ -51,21 +51,25 @@ Output MakeOutput(const SessionData& data, Share share) {
   return output;
 }
 
-Result<Output> RunBatch(SessionData& data) {
-  Share share = data.runner.Run(data.batch, &data.workers);
-  if (data.decoder != nullptr) {
-    share = data.decoder->runner.Run(data.decoder->batch, &data.workers);
+Result<Output> RunBatch(SessionData& data, StopSignal* stop) {
+  const auto stopped = [stop] { return stop != nullptr && stop->stopped; };
+  Share share = data.runner.Run(data.batch, &data.workers, stop);
+  if (data.decoder != nullptr && !stopped()) {
+    share = data.decoder->runner.Run(data.decoder->batch, &data.workers, stop);
   }
-  return MakeOutput(data, share);
+  if (!stopped()) return MakeOutput(data, share);
+  return WithoutExceptions("Session", []() -> Result<Output> {
+    return Status(ErrorCode::kCancelled, "the run was cancelled", "Session");
+  });
 }
 
 template <typename Batch>
-Result<Output> RunChecked(const Batch& batch, SessionData* data) {
+Result<Output> RunChecked(const Batch& batch, StopSignal* stop, SessionData* data) {
   if (data == nullptr) return MovedFrom("Session");
   // Running allocates nothing, but saying what is wrong with a batch does. (Moved, not copied.)
   Status status = WithoutExceptions("Session", [&] { return CheckBatch(batch, data); });
   if (!status.ok()) return status;
-  return RunBatch(*data);
+  return RunBatch(*data, stop);
 }
 
 // Compiles a graph that `build` writes, and takes the plan's memory.
@@ -144,6 +148,14 @@ Result<std::unique_ptr<SessionData>> MakeSession(const Model& model, SessionOpti
 
 }  // namespace
 
+Result<Output> RunUntil(const TokenBatch& batch, StopSignal* stop, SessionData* data) {
+  return RunChecked(batch, stop, data);
+}
+
+Result<Output> RunUntil(const VectorBatch& batch, StopSignal* stop, SessionData* data) {
+  return RunChecked(batch, stop, data);
+}
+
 Status CheckPrecision(Precision asked, const ModelInfo& info) {
   const Precision precision = asked == Precision::kFile ? info.precision : asked;
   if (precision == Precision::kF32) return Status();
@@ -185,9 +197,15 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
-Result<Output> Session::Run(const TokenBatch& batch) { return RunChecked(batch, data_.get()); }
+Result<Output> Session::Run(const TokenBatch& batch, const std::atomic<bool>* cancel) {
+  StopSignal stop{.cancel = cancel};
+  return RunChecked(batch, cancel == nullptr ? nullptr : &stop, data_.get());
+}
 
-Result<Output> Session::Run(const VectorBatch& batch) { return RunChecked(batch, data_.get()); }
+Result<Output> Session::Run(const VectorBatch& batch, const std::atomic<bool>* cancel) {
+  StopSignal stop{.cancel = cancel};
+  return RunChecked(batch, cancel == nullptr ? nullptr : &stop, data_.get());
+}
 
 size_t Session::memory_bytes() const { return data_->memory_bytes; }
 size_t Session::weight_bytes() const { return data_->model->weights->packed_bytes(); }

@@ -48,6 +48,20 @@ struct SessionData {
 // Errors: kUnsupported (a precision that this build does not run).
 Status CheckPrecision(Precision asked, const ModelInfo& info);
 
+// What a batch is held against.
+struct BatchRules {
+  const ModelConfig& config;
+  const SessionOptions& options;  // of a Session's data: nothing is left open
+};
+
+// What is wrong with a batch, if anything: says where.
+Status CheckBatch(const TokenBatch& batch, const BatchRules& rules);
+Status CheckBatch(const VectorBatch& batch, const BatchRules& rules);
+
+// Session::Run, until `stop` says so. Errors: also kCancelled (it was stopped).
+Result<Output> RunUntil(const TokenBatch& batch, StopSignal* stop, SessionData* data);
+Result<Output> RunUntil(const VectorBatch& batch, StopSignal* stop, SessionData* data);
+
 // Fills `data->batch` from a batch that is right, or says what is wrong with it.
 Status CheckBatch(const TokenBatch& batch, SessionData* data);
 Status CheckBatch(const VectorBatch& batch, SessionData* data);

@@ -12,6 +12,7 @@
 #ifndef ATTEND_ATTEND_H_
 #define ATTEND_ATTEND_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -217,9 +218,11 @@ class ATTEND_EXPORT Session {
   // Errors: kInvalidArgument (an id, offset, type id or edge out of range, an empty batch or
   // sequence, rows of another width, NaN or infinity in a row, edges where the model takes none or
   // none where it needs them: says which); kCapacity (more than max_tokens, max_sequences or
-  // max_edges, or a sequence longer than the model takes). After an error the Session is as before.
-  Result<Output> Run(const TokenBatch& batch);
-  Result<Output> Run(const VectorBatch& batch);
+  // max_edges, or a sequence longer than the model takes); kCancelled (`cancel`, which any thread
+  // may set at any time, was true before the last layer: the run ends within one layer; null: never
+  // looked at). After an error the Session is as before.
+  Result<Output> Run(const TokenBatch& batch, const std::atomic<bool>* cancel = nullptr);
+  Result<Output> Run(const VectorBatch& batch, const std::atomic<bool>* cancel = nullptr);
 
   // The bytes this Session holds (arena, scratch, bound primitives' memory); packed weights belong
   // to the Model and are counted by weight_bytes().
