@@ -24,30 +24,6 @@ const char* TaskPurpose(Task task) {
   return "is of an unknown kind";
 }
 
-// The longest sequence that the model, the session and the caller allow together.
-Result<int32_t> EffectiveMaxLength(const Model& model, const PipelineOptions& options,
-                                   int32_t num_added) {
-  const int32_t model_limit = model.info().max_length;
-  int32_t limit = options.session.max_tokens;
-  if (model_limit > 0) limit = std::min(limit, model_limit);
-  if (limit <= num_added) {
-    return Status(ErrorCode::kInvalidArgument,
-                  "the model and the session take " + std::to_string(limit) +
-                      " tokens; the special tokens of a text and one more are " +
-                      std::to_string(num_added + 1),
-                  "max_tokens", "raise SessionOptions::max_tokens");
-  }
-  if (options.max_length == 0) return limit;
-  if (options.max_length <= num_added || options.max_length > limit) {
-    return Status(ErrorCode::kInvalidArgument,
-                  "max_length is " + std::to_string(options.max_length) + "; expected " +
-                      std::to_string(num_added + 1) + " to " + std::to_string(limit) +
-                      " (what the model and the session take)",
-                  "max_length");
-  }
-  return options.max_length;
-}
-
 }  // namespace
 
 Status RequireTask(const Model& model, Task task, std::string_view pipeline) {
@@ -71,6 +47,47 @@ Result<Tokenizer> RequireTokenizer(const Model& model, std::string_view pipeline
   return Status(ErrorCode::kUnsupported,
                 std::string(pipeline) + " cannot use this model: it has no tokenizer", "model",
                 "give it token ids through Session or `attend run`");
+}
+
+Result<int32_t> EffectiveMaxLength(const Model& model, const PipelineOptions& options,
+                                   int32_t num_added) {
+  const int32_t model_limit = model.info().max_length;
+  int32_t limit = options.session.max_tokens;
+  if (model_limit > 0) limit = std::min(limit, model_limit);
+  if (limit <= num_added) {
+    return Status(ErrorCode::kInvalidArgument,
+                  "the model and the session take " + std::to_string(limit) +
+                      " tokens; the special tokens of a text and one more are " +
+                      std::to_string(num_added + 1),
+                  "max_tokens", "raise SessionOptions::max_tokens");
+  }
+  if (options.max_length == 0) return limit;
+  if (options.max_length <= num_added || options.max_length > limit) {
+    return Status(ErrorCode::kInvalidArgument,
+                  "max_length is " + std::to_string(options.max_length) + "; expected " +
+                      std::to_string(num_added + 1) + " to " + std::to_string(limit) +
+                      " (what the model and the session take)",
+                  "max_length");
+  }
+  return options.max_length;
+}
+
+Status EncodeText(const Tokenizer& tokenizer, std::string_view text, const std::string_view* pair,
+                  bool truncate, int32_t max_length, Encoding* encoding) {
+  EncodeOptions encode;
+  encode.max_tokens = truncate ? max_length : 0;
+  if (pair == nullptr) {
+    ATTEND_RETURN_IF_ERROR(tokenizer.EncodeInto(text, encode, encoding));
+  } else {
+    Result<Encoding> both = tokenizer.EncodePair(text, *pair, encode);
+    if (!both.ok()) return both.status();
+    *encoding = *std::move(both);
+  }
+  if (encoding->ids.size() <= static_cast<size_t>(max_length)) return {};
+  return Status(ErrorCode::kCapacity,
+                "the text has " + std::to_string(encoding->ids.size()) +
+                    " tokens; the model takes at most " + std::to_string(max_length),
+                "text", "shorten it, or allow it to be cut (--truncate)");
 }
 
 void SequenceList::Add(std::span<const int32_t> ids, std::span<const int32_t> type_ids) {
@@ -102,22 +119,9 @@ Result<PipelineRunner> PipelineRunner::Create(const Model& model, const Pipeline
 
 Status PipelineRunner::Encode(std::string_view text, const std::string_view* pair,
                               SequenceList* list, bool* truncated) {
-  EncodeOptions encode;
-  encode.max_tokens = options_.truncate ? max_length_ : 0;
-  if (pair == nullptr) {
-    ATTEND_RETURN_IF_ERROR(tokenizer_.EncodeInto(text, encode, &encoding_));
-  } else {
-    Result<Encoding> encoding = tokenizer_.EncodePair(text, *pair, encode);
-    if (!encoding.ok()) return encoding.status();
-    encoding_ = *std::move(encoding);
-  }
+  ATTEND_RETURN_IF_ERROR(
+      EncodeText(tokenizer_, text, pair, options_.truncate, max_length_, &encoding_));
   *truncated = encoding_.truncated;
-  if (encoding_.ids.size() > static_cast<size_t>(max_length_)) {
-    return Status(ErrorCode::kCapacity,
-                  "the text has " + std::to_string(encoding_.ids.size()) +
-                      " tokens; the model takes at most " + std::to_string(max_length_),
-                  "text", "shorten it, or allow it to be cut (--truncate)");
-  }
   list->Add(encoding_.ids, encoding_.type_ids);
   return {};
 }

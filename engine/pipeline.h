@@ -48,6 +48,17 @@ Status RequireTask(const Model& model, Task task, std::string_view pipeline);
 // The tokenizer of a model for `pipeline`. Errors: kUnsupported (there is none); as FromModel's.
 Result<Tokenizer> RequireTokenizer(const Model& model, std::string_view pipeline);
 
+// The longest sequence that the model, the session and the caller allow together, of which
+// `num_added` tokens are special ones.
+// Errors: kInvalidArgument (max_length out of range, or no room for a token).
+Result<int32_t> EffectiveMaxLength(const Model& model, const PipelineOptions& options,
+                                   int32_t num_added);
+
+// Encodes `text`, or the pair `text`, `*pair`, into at most `max_length` tokens.
+// Errors: kInvalidArgument (invalid UTF-8); kCapacity (too long, and `truncate` is off).
+Status EncodeText(const Tokenizer& tokenizer, std::string_view text, const std::string_view* pair,
+                  bool truncate, int32_t max_length, Encoding* encoding);
+
 // A model with its tokenizer and one Session: what every pipeline stands on.
 class PipelineRunner {
  public:
