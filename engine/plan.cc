@@ -167,6 +167,23 @@ void PlaceColumnBarriers(const std::vector<Node>& nodes, Plan& plan) {
   }
 }
 
+// What a step reads and writes of a row: values, queries, keys and values of attention.
+void CountColumns(const std::vector<Node>& nodes, Plan& plan) {
+  for (const Node& node : nodes) {
+    int64_t columns = 0;
+    for (const Value read : node.reads) columns += plan.values[read.id].width;
+    if (node.writes.id >= 0) {
+      columns += plan.values[node.writes.id].width;
+    } else if (!node.reads.empty()) {
+      // A projection to queries, keys and values [N, K]: 2 N K FLOPs a row.
+      const double k = static_cast<double>(plan.values[node.reads.front().id].width);
+      columns += static_cast<int64_t>(node.step->cost().flops_per_row / (2 * k));
+    }
+    if (node.attends >= 0) columns += plan.states[node.attends].query_columns;
+    plan.row_columns.push_back(columns);
+  }
+}
+
 PlanCosts SumCosts(const Plan& plan) {
   PlanCosts costs;
   for (const Segment& segment : plan.segments) {
@@ -222,6 +239,7 @@ Result<Plan> CompilePlan(Graph graph, int64_t max_tokens, int64_t max_sequences)
     ++plan.attentions[static_cast<int>(state.memory)];
     plan.query_floats = std::max(plan.query_floats, max_tokens * state.query_columns);
   }
+  CountColumns(nodes, plan);
   plan.tables = std::move(graph.tables());
   for (Node& node : nodes) plan.steps.push_back(std::move(node.step));
   plan.costs = SumCosts(plan);

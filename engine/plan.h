@@ -34,6 +34,8 @@ struct Segment {
 struct Plan {
   std::vector<std::unique_ptr<Step>> steps;
   std::vector<bool> column_barrier;  // by step: under the share by columns, wait before it
+  std::vector<int64_t> row_columns;  // by step: floats that it reads and writes of a row; attention
+                                     // reads keys and values beyond that
   std::vector<Segment> segments;
   std::vector<ValueInfo> values;
   std::vector<std::shared_ptr<const LinearKernel>> kernels;

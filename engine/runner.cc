@@ -17,16 +17,22 @@ struct PlanRun {
   const BatchView* batch;
   Share share;
   int parts;
+  StepTimes* times;
   StopSignal* stop;  // or null
 };
 
 }  // namespace
 
 // One thread's walk over the plan.
+template <typename Clock>
 class Walk {
  public:
-  Walk(const PlanRun& run, int part)
-      : run_(run), plan_(run.runner->plan_), mine_(run.workers->shares[part]), part_(part) {
+  Walk(const PlanRun& run, int part, Clock clock)
+      : run_(run),
+        plan_(run.runner->plan_),
+        mine_(run.workers->shares[part]),
+        part_(part),
+        clock_(clock) {
     const PlanRunner& runner = *run.runner;
     const WorkerMemory& memory = run.workers->memory[part];
     context_.batch = run.batch;
@@ -44,13 +50,19 @@ class Walk {
   void Run() {
     for (size_t s = 0; s < plan_.segments.size(); ++s) {
       const Segment& segment = plan_.segments[s];
-      if (MustWait(segment) && !run_.workers->barrier.Wait()) return;
+      if (MustWait(segment) && !Wait()) return;
       context_.segment = static_cast<int>(s);
       if (!RunSegment(segment)) return;
     }
   }
 
  private:
+  bool Wait() {
+    const bool whole = run_.workers->barrier.Wait();
+    clock_.Waited();
+    return whole;
+  }
+
   bool MustWait(const Segment& segment) const {
     switch (run_.share) {
       case Share::kRows:
@@ -88,12 +100,13 @@ class Walk {
     for (int64_t row = begin; row < end; row += context_.tile_rows) {
       if (Stops()) return false;
       // Others may still read what the last tile left in the shared one.
-      if (by_columns && row > begin && !workers.barrier.Wait()) return false;
+      if (by_columns && row > begin && !Wait()) return false;
       context_.row_begin = row;
       context_.rows = std::min(context_.tile_rows, end - row);
       for (const int i : segment.steps) {
-        if (by_columns && plan_.column_barrier[i] && !workers.barrier.Wait()) return false;
+        if (by_columns && plan_.column_barrier[i] && !Wait()) return false;
         plan_.steps[i]->Run(context_);
+        clock_.Ran(i);
       }
     }
     return true;
@@ -104,11 +117,20 @@ class Walk {
   const ThreadShare& mine_;
   int part_;
   StepContext context_;
+  [[no_unique_address]] Clock clock_;
 };
 
 namespace {
 
-void RunPart(void* argument, int part) { Walk(*static_cast<const PlanRun*>(argument), part).Run(); }
+void RunPart(void* argument, int part) {
+  Walk<NoClock>(*static_cast<const PlanRun*>(argument), part, NoClock()).Run();
+}
+
+void RunPartTimed(void* argument, int part) {
+  const PlanRun& run = *static_cast<const PlanRun*>(argument);
+  StepTimes::Thread* const times = &run.times->threads[static_cast<size_t>(part)];
+  Walk<StepClock>(run, part, StepClock(times)).Run();
+}
 
 // A thread's tile, under whichever share needs the most.
 int64_t TileFloats(const PlanRunner& runner) {
@@ -270,8 +292,8 @@ Share PlanRunner::Run(const BatchView& batch, Workers* workers, StopSignal* stop
   CutShares(share, {batch.offsets, static_cast<size_t>(batch.sequences) + 1}, parts,
             workers->shares);
   workers->barrier.Reset(parts);
-  PlanRun run{this, workers, &batch, share, parts, stop};
-  workers->threads->Run(parts, &RunPart, &run);
+  PlanRun run{this, workers, &batch, share, parts, step_times_, stop};
+  workers->threads->Run(parts, step_times_ == nullptr ? &RunPart : &RunPartTimed, &run);
   return share;
 }
 

@@ -13,6 +13,7 @@
 #include "engine/parallel.h"
 #include "engine/plan.h"
 #include "engine/share.h"
+#include "engine/step_times.h"
 #include "kernels/aligned.h"
 
 namespace attend {
@@ -111,7 +112,12 @@ class PlanRunner {
   int64_t key_rows() const;
   int64_t column_tile_rows() const { return column_tile_rows_; }
 
+  // From now on runs add their times to `times`, which has room for every thread of their Workers
+  // and step of the plan; null: no longer. Not owned.
+  void set_step_times(StepTimes* times) { step_times_ = times; }
+
  private:
+  template <typename Clock>
   friend class Walk;
   Share Choose(const BatchView& batch, const Workers& workers, int parts);
 
@@ -124,6 +130,7 @@ class PlanRunner {
   std::vector<std::vector<std::unique_ptr<LinearRunner>>> runners_;  // by thread and kernel index
   std::vector<std::vector<LinearRunner*>> runner_tables_;
   std::vector<int64_t> keys_seen_;  // by sequence; of plans that look beyond their batch
+  StepTimes* step_times_ = nullptr;
 };
 
 }  // namespace attend
