@@ -50,7 +50,7 @@ class Walk {
   void Run() {
     for (size_t s = 0; s < plan_.segments.size(); ++s) {
       const Segment& segment = plan_.segments[s];
-      if (MustWait(segment) && !Wait()) return;
+      if (MustWait(segment, s) && !Wait()) return;
       context_.segment = static_cast<int>(s);
       if (!RunSegment(segment)) return;
     }
@@ -63,7 +63,11 @@ class Walk {
     return whole;
   }
 
-  bool MustWait(const Segment& segment) const {
+  bool InUnits() const { return run_.workers->units > 0; }
+
+  bool MustWait(const Segment& segment, size_t index) const {
+    // Another thread may have had these rows in the segment before.
+    if (InUnits() && index > 0) return true;
     switch (run_.share) {
       case Share::kRows:
         return segment.reads_state || segment.reads_sequence;
@@ -80,14 +84,31 @@ class Walk {
     return true;
   }
 
-  // False if the run was stopped; so RunRows.
+  // False if the run was stopped; so RunUnits and RunRows.
   bool RunSegment(const Segment& segment) {
     const bool by_columns = run_.share == Share::kColumns;
     if (segment.domain == Domain::kTokens) {
+      if (InUnits()) return RunUnits(segment);
       return RunRows(segment, mine_.row_begin, mine_.row_end, by_columns);
     }
     if (by_columns) return RunRows(segment, 0, run_.batch->sequences, true);
     return RunRows(segment, mine_.sequence_begin, mine_.sequence_end, false);
+  }
+
+  // Takes units until there are none. A ticket is drawn for each, and by every thread one more that
+  // tells it so: the tickets of the next segment begin behind those.
+  bool RunUnits(const Segment& segment) {
+    Workers& workers = *run_.workers;
+    const int64_t units = static_cast<int64_t>(workers.units);
+    while (true) {
+      const int64_t unit =
+          workers.next_unit.fetch_add(1, std::memory_order_relaxed) - first_ticket_;
+      if (unit >= units) break;
+      const int64_t begin = unit == 0 ? 0 : workers.unit_ends[unit - 1];
+      if (!RunRows(segment, begin, workers.unit_ends[unit], false)) return false;
+    }
+    first_ticket_ += units + run_.parts;
+    return true;
   }
 
   bool RunRows(const Segment& segment, int64_t begin, int64_t end, bool by_columns) {
@@ -116,6 +137,7 @@ class Walk {
   const Plan& plan_;
   const ThreadShare& mine_;
   int part_;
+  int64_t first_ticket_ = 0;
   StepContext context_;
   [[no_unique_address]] Clock clock_;
 };
@@ -190,6 +212,9 @@ void Workers::Allocate(int num_threads, Share asked, std::span<const PlanRunner*
   memory.resize(static_cast<size_t>(num_threads));
   tally->bytes += memory.size() * sizeof(WorkerMemory);
   tally->Size(num_threads, &shares);
+  int64_t tokens = 0;
+  for (const PlanRunner* runner : runners) tokens = std::max(tokens, runner->limits().tokens);
+  tally->Size(static_cast<int64_t>(MostUnits(tokens, kTileRows)), &unit_ends);
   for (WorkerMemory& mine : memory) {
     tally->Take(tile, &mine.tile);
     tally->Take(panel, &mine.panel);
@@ -291,6 +316,11 @@ Share PlanRunner::Run(const BatchView& batch, Workers* workers, StopSignal* stop
   const Share share = Choose(batch, *workers, parts);
   CutShares(share, {batch.offsets, static_cast<size_t>(batch.sequences) + 1}, parts,
             workers->shares);
+  workers->units = share != Share::kRows
+                       ? 0
+                       : CutUnits({batch.offsets, static_cast<size_t>(batch.sequences) + 1}, parts,
+                                  kTileRows, workers->unit_ends);
+  workers->next_unit.store(0, std::memory_order_relaxed);
   workers->barrier.Reset(parts);
   PlanRun run{this, workers, &batch, share, parts, step_times_, stop};
   workers->threads->Run(parts, step_times_ == nullptr ? &RunPart : &RunPartTimed, &run);

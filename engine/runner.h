@@ -85,6 +85,10 @@ struct Workers {
   std::vector<WorkerMemory> memory;
   std::vector<ThreadShare> shares;
   AlignedFloats shared_tile;
+  // Under the share by rows, of many rows: units [ends[i-1], ends[i]) that threads take in turn.
+  std::vector<int64_t> unit_ends;
+  size_t units = 0;
+  alignas(64) std::atomic<int64_t> next_unit{0};
 };
 
 class PlanRunner {

@@ -48,6 +48,11 @@ double Pairs(std::span<const int32_t> offsets, std::span<const int64_t> keys, in
   return pairs;
 }
 
+// Whether every thread has two units of rows or more.
+bool ManyRows(std::span<const int32_t> offsets, int parts, int64_t unit_rows) {
+  return parts > 1 && offsets.back() >= 2 * parts * unit_rows;
+}
+
 // What a row costs: of a token, or of a sequence behind pooling.
 struct RowCost {
   double flops, weight_bytes;
@@ -102,6 +107,32 @@ void CutShares(Share share, std::span<const int32_t> offsets, int parts,
   }
 }
 
+size_t MostUnits(int64_t tokens, int64_t unit_rows) {
+  return static_cast<size_t>(tokens / (unit_rows - kKeyBlock + 1)) + 1;
+}
+
+size_t CutUnits(std::span<const int32_t> offsets, int parts, int64_t unit_rows,
+                std::span<int64_t> ends) {
+  const int64_t tokens = offsets.back();
+  if (!ManyRows(offsets, parts, unit_rows)) return 0;
+  size_t count = 0;
+  auto border = offsets.begin();  // the first one behind the unit's begin
+  for (int64_t begin = 0; begin < tokens; ++count) {
+    border = std::upper_bound(border, offsets.end(), begin);
+    int64_t end = begin + unit_rows;
+    if (end >= tokens) {
+      end = tokens;
+    } else {
+      const auto after = std::upper_bound(border, offsets.end(), end);
+      const int64_t start = *(after - 1);
+      end = start + (end - start) / kKeyBlock * kKeyBlock;
+    }
+    ends[count] = end;
+    begin = end;
+  }
+  return count;
+}
+
 double PredictSeconds(Share share, const PlanCosts& costs, const MachineRates& rates,
                       std::span<const int32_t> offsets, int parts, std::span<const int64_t> keys) {
   const int64_t tokens = offsets.back(), sequences = static_cast<int64_t>(offsets.size()) - 1;
@@ -149,6 +180,10 @@ Share ChooseShare(const PlanCosts& costs, const MachineRates& rates,
       least = seconds;
       best = share;
     }
+  }
+  if (best == Share::kSequences && ManyRows(offsets, parts, kTileRows) &&
+      PredictSeconds(Share::kRows, costs, rates, offsets, parts, keys) <= (1 + kShareTie) * least) {
+    return Share::kRows;
   }
   return best;
 }

@@ -46,6 +46,16 @@ struct ThreadShare {
 void CutShares(Share share, std::span<const int32_t> offsets, int parts,
                std::span<ThreadShare> shares);
 
+// Share::kRows of many rows: units of at most `unit_rows` (a multiple of a block of keys) that the
+// threads take one by one, so that a thread whose core is taken away or slower takes fewer. Fills
+// `ends` with where each unit ends and returns how many there are: enough for every thread to have
+// two or more, else 0 (equal parts are fairer then).
+size_t CutUnits(std::span<const int32_t> offsets, int parts, int64_t unit_rows,
+                std::span<int64_t> ends);
+
+// The room that CutUnits needs for `tokens` rows.
+size_t MostUnits(int64_t tokens, int64_t unit_rows);
+
 // The time that the batch would take on `parts` threads under `share`, in seconds. `keys` [B]: how
 // many a query of each sequence sees; empty: those of its sequence.
 double PredictSeconds(Share share, const PlanCosts& costs, const MachineRates& rates,
@@ -56,7 +66,9 @@ double PredictSeconds(Share share, const PlanCosts& costs, const MachineRates& r
 inline constexpr double kShareTie = 0.05;
 
 // The share with the least predicted time; ties go to the one with fewer barriers: by sequences,
-// then by rows, then by columns. One thread always takes whole sequences.
+// then by rows, then by columns. But of many rows, those by rows are taken in units (CutUnits), and
+// no prediction knows which core will be slower: by rows then wins a tie with by sequences. One
+// thread always takes whole sequences.
 Share ChooseShare(const PlanCosts& costs, const MachineRates& rates,
                   std::span<const int32_t> offsets, int parts, std::span<const int64_t> keys = {});
 
