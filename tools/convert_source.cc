@@ -28,7 +28,7 @@ Status NoWeights(const FolderReader& folder) {
             save};
   }
   return {ErrorCode::kNotFound,
-          std::string("expected model.safetensors or ") + kIndexName + ", got neither", where,
+          "expected model.safetensors or " + std::string(kIndexName) + ", got neither", where,
           "give the folder that holds config.json and the weights"};
 }
 
