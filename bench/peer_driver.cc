@@ -1,12 +1,13 @@
 // Runs a model as a co-process of bench/peers/peers.py, so that attend and its peers are timed in
 // turns within one program. Reads one command a line and answers each with one line:
 //
-//   batch NAME B L1 ... LB ID ...   keeps a batch under NAME             -> ok
-//   run NAME                        runs it once                         -> nanoseconds of
-//   Session::Run hidden NAME                     runs it once                         -> its hidden
-//   states
+//   batch NAME B L1 ... LB ID ...   keeps a batch under NAME   -> ok
+//   run NAME                        runs it once               -> nanoseconds of Session::Run
+//   hidden NAME                     runs it once               -> its hidden states
 //
-//   peer_driver MODEL.attend THREADS [ISA]
+// The first answer is "ready", or "error: ..." where there is nothing to run.
+//
+//   peer_driver MODEL.attend THREADS [f32|bf16|int8 [ISA]]
 #include <charconv>
 #include <chrono>
 #include <cstdint>
@@ -69,31 +70,34 @@ std::string Answer(const std::string& line, attend::Session* session,
   return numbers;
 }
 
+attend::Precision PrecisionOf(const std::string& name) {
+  if (name == "f32") return attend::Precision::kF32;
+  if (name == "bf16") return attend::Precision::kBf16;
+  return name == "int8" ? attend::Precision::kInt8 : attend::Precision::kFile;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: %s MODEL.attend THREADS [ISA]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s MODEL.attend THREADS [f32|bf16|int8 [ISA]]\n", argv[0]);
     return 2;
   }
-  if (argc > 3) {
-    const attend::Status limited = attend::LimitIsa(argv[3]);
-    if (!limited.ok()) {
-      std::fprintf(stderr, "%s\n", limited.ToString().c_str());
-      return 1;
-    }
-  }
+  const attend::Status limited = argc > 4 ? attend::LimitIsa(argv[4]) : attend::Status();
   const attend::Result<attend::Model> model = attend::Model::Load(argv[1]);
-  if (!model.ok()) {
-    std::fprintf(stderr, "%s\n", model.status().ToString().c_str());
+  if (!limited.ok() || !model.ok()) {
+    std::cout << "error: " << (limited.ok() ? model.status() : limited).ToString() << std::endl;
     return 1;
   }
   attend::Result<attend::Session> session =
-      attend::Session::Create(*model, {.num_threads = std::atoi(argv[2]), .max_tokens = 16384});
+      attend::Session::Create(*model, {.num_threads = std::atoi(argv[2]),
+                                       .max_tokens = 16384,
+                                       .precision = PrecisionOf(argc > 3 ? argv[3] : "")});
   if (!session.ok()) {
-    std::fprintf(stderr, "%s\n", session.status().ToString().c_str());
+    std::cout << "error: " << session.status().ToString() << std::endl;
     return 1;
   }
+  std::cout << "ready" << std::endl;
   std::map<std::string, Batch> batches;
   for (std::string line; std::getline(std::cin, line);) {
     std::cout << Answer(line, &*session, &batches) << std::endl;

@@ -1,9 +1,10 @@
 """Writes MiniLM as the ONNX graphs that ONNX Runtime and others run.
 
-    export_onnx.py FOLDER OUT       OUT/plain.onnx and OUT/fused.onnx
+    export_onnx.py FOLDER OUT       OUT/plain.onnx, OUT/fused.onnx and OUT/int8.onnx
 
 FOLDER has config.json and model.safetensors of a BERT encoder. The graph is exported by PyTorch's
-TorchScript exporter (opset 17, any batch and length), and fused by onnxruntime's own optimizer.
+TorchScript exporter (opset 17, any batch and length), fused by onnxruntime's own optimizer, and
+quantised dynamically (weights in int8 by channel) by onnxruntime's own tool.
 """
 
 import json
@@ -11,15 +12,16 @@ import pathlib
 import sys
 
 import torch
+from onnxruntime.quantization import QuantType, quantize_dynamic
 from onnxruntime.transformers import optimizer
 from onnxruntime.transformers.fusion_options import FusionOptions
 from safetensors.torch import load_file
 
 
 class Layer(torch.nn.Module):
-    def __init__(self, width, heads, inner, eps):
+    def __init__(self, width, heads, inner, eps, sdpa=False):
         super().__init__()
-        self.heads = heads
+        self.heads, self.sdpa = heads, sdpa
         self.query, self.key, self.value, self.out = (torch.nn.Linear(width, width) for _ in "qkvo")
         self.up, self.down = torch.nn.Linear(width, inner), torch.nn.Linear(inner, width)
         self.norm1, self.norm2 = (torch.nn.LayerNorm(width, eps=eps) for _ in "12")
@@ -30,15 +32,18 @@ class Layer(torch.nn.Module):
 
     def forward(self, x, mask):
         q, k, v = self.split(self.query(x)), self.split(self.key(x)), self.split(self.value(x))
-        scores = torch.matmul(q, k.transpose(-1, -2)) / (q.shape[-1] ** 0.5)
-        context = torch.matmul(torch.softmax(scores + mask, dim=-1), v).permute(0, 2, 1, 3)
-        context = context.contiguous().view(x.shape)
+        if self.sdpa:
+            context = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        else:
+            scores = torch.matmul(q, k.transpose(-1, -2)) / (q.shape[-1] ** 0.5)
+            context = torch.matmul(torch.softmax(scores + mask, dim=-1), v)
+        context = context.permute(0, 2, 1, 3).contiguous().view(x.shape)
         x = self.norm1(self.out(context) + x)
         return self.norm2(self.down(torch.nn.functional.gelu(self.up(x))) + x)
 
 
 class Bert(torch.nn.Module):
-    def __init__(self, config):
+    def __init__(self, config, sdpa=False):
         super().__init__()
         width, eps = config["hidden_size"], config["layer_norm_eps"]
         self.words = torch.nn.Embedding(config["vocab_size"], width)
@@ -46,15 +51,18 @@ class Bert(torch.nn.Module):
         self.types = torch.nn.Embedding(config["type_vocab_size"], width)
         self.norm = torch.nn.LayerNorm(width, eps=eps)
         self.layers = torch.nn.ModuleList(
-            Layer(width, config["num_attention_heads"], config["intermediate_size"], eps)
+            Layer(width, config["num_attention_heads"], config["intermediate_size"], eps, sdpa)
             for _ in range(config["num_hidden_layers"]))
 
     def forward(self, input_ids, attention_mask, token_type_ids):
         positions = torch.arange(512).unsqueeze(0)[:, :input_ids.shape[1]]
         x = self.words(input_ids) + self.types(token_type_ids) + self.positions(positions)
         x = self.norm(x)
-        mask = attention_mask.unsqueeze(1).unsqueeze(2).to(torch.float32)
-        mask = (1.0 - mask) * torch.finfo(torch.float32).min
+        if attention_mask is None:  # of PyTorch alone: nothing is padded
+            mask = None
+        else:
+            mask = attention_mask.unsqueeze(1).unsqueeze(2).to(x.dtype)
+            mask = (1.0 - mask) * torch.finfo(x.dtype).min
         for layer in self.layers:
             x = layer(x, mask)
         return x
@@ -69,9 +77,9 @@ NAMES = [  # ours, the checkpoint's
     ("down", "output.dense"), ("norm2", "output.LayerNorm")]
 
 
-def load(folder):
+def load(folder, sdpa=False):
     config = json.loads((folder / "config.json").read_text())
-    model = Bert(config)
+    model = Bert(config, sdpa)
     stored = {name.removeprefix("bert."): tensor.float()
               for name, tensor in load_file(folder / "model.safetensors").items()}
     names = dict(NAMES)
@@ -100,6 +108,8 @@ def main():
         optimization_options=FusionOptions("bert"))
     print("fused:", {k: v for k, v in fused.get_fused_operator_statistics().items() if v})
     fused.save_model_to_file(str(out / "fused.onnx"))
+    quantize_dynamic(str(out / "fused.onnx"), str(out / "int8.onnx"), per_channel=True,
+                     weight_type=QuantType.QInt8, extra_options={"DefaultTensorType": 1})
 
 
 if __name__ == "__main__":
