@@ -54,7 +54,9 @@ Result<double> Capacity(Service* service, int64_t count, const Context& context)
 
 Result<Json> RunRate(Service* service, double share, double rate, uint64_t seed,
                      const Context& context) {
-  const std::vector<double> arrivals = PoissonArrivals(context.effort.requests, rate, seed);
+  const double most = std::max(context.effort.rate_most_s * rate, 20.0);
+  const int64_t count = std::min(context.effort.requests, static_cast<int64_t>(most));
+  const std::vector<double> arrivals = PoissonArrivals(count, rate, seed);
   std::vector<double> latencies;
   latencies.reserve(arrivals.size());
   double busy = 0;

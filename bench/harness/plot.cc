@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 namespace attend::bench {
 namespace {
@@ -61,11 +62,16 @@ std::vector<double> LinearTicks(double high) {
   return ticks;
 }
 
+// Powers of ten; where there are few, also twice and five times them.
 std::vector<double> LogTicks(double low, double high) {
   std::vector<double> ticks;
-  for (double tick = std::pow(10.0, std::floor(std::log10(low))); tick <= high * 1.0001;
-       tick *= 10) {
-    if (tick >= low * 0.9999) ticks.push_back(tick);
+  const bool few = high / low < 300;
+  for (double ten = std::pow(10.0, std::floor(std::log10(low))); ten <= high; ten *= 10) {
+    for (const double times : {1.0, 2.0, 5.0}) {
+      const double tick = ten * times;
+      if (times > 1 && !few) continue;
+      if (tick >= low * 0.9999 && tick <= high * 1.0001) ticks.push_back(tick);
+    }
   }
   return ticks;
 }
@@ -124,13 +130,21 @@ std::string DrawSeries(const Series& series, size_t color, const Axis& x, const 
     svg += "<polyline class=\"l " + name + (series.dashed ? " d" : "") + "\" points=\"" + places +
            "\"/>\n";
   }
+  std::vector<std::pair<double, double>> labels;  // where they are
   for (const Point& point : series.points) {
     const double px = x.At(point.x), py = y.At(point.y);
     if (series.marks) {
       svg += "<circle class=\"m " + name + "\" cx=\"" + Number(px) + "\" cy=\"" + Number(py) +
              "\" r=\"3.5\"/>\n";
     }
-    if (!point.label.empty()) svg += Text(px + 6, py - 6, "k", point.label);
+    if (point.label.empty()) continue;
+    double lx = px + 6, ly = py - 6;
+    const auto taken = [&](const auto& other) {
+      return std::abs(other.first - lx) < 14 && std::abs(other.second - ly) < 11;
+    };
+    while (std::any_of(labels.begin(), labels.end(), taken)) lx += 14;
+    labels.emplace_back(lx, ly);
+    svg += Text(lx, ly, "k", point.label);
   }
   return svg;
 }

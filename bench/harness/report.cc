@@ -62,6 +62,11 @@ std::string Plain(double value) {
   return Fixed(value, value < 10 && value != std::floor(value) ? 1 : 0);
 }
 
+// A tick of a logarithmic axis: 1, 2 or 5 times a power of ten.
+std::string Short(double value) {
+  return Fixed(value, value < 0.0099 ? 3 : value < 0.099 ? 2 : value < 0.99 ? 1 : 0);
+}
+
 std::string LatencyPlot(const Json& cells) {
   LinePlot plot{.title = "Latency, batch 1",
                 .x_label = "tokens",
@@ -69,7 +74,7 @@ std::string LatencyPlot(const Json& cells) {
                 .log_x = true,
                 .log_y = true,
                 .x_text = Plain,
-                .y_text = [](double ms) { return Fixed(ms, ms < 1 ? 2 : 0); }};
+                .y_text = Short};
   Series median{.name = "median"}, p99{.name = "99 % are faster"};
   Series limit{.name = "limit of this machine", .marks = false, .dashed = true};
   for (const Json& cell : cells) {
@@ -112,7 +117,7 @@ std::string LoadPlot(const Json& load) {
                 .y_label = "ms",
                 .log_y = true,
                 .x_text = Plain,
-                .y_text = [](double ms) { return Fixed(ms, ms < 1 ? 2 : 0); }};
+                .y_text = Short};
   Series p50{.name = "half are faster"}, p99{.name = "99 %"}, p999{.name = "99.9 %"};
   for (const Json& rate : load.at("rates")) {
     const double share = NumberOf(rate, "share_of_capacity") * 100;
@@ -149,8 +154,8 @@ std::string RooflinePlot(const Json& run, const Json& rates) {
                 .y_label = "GFLOP/s",
                 .log_x = true,
                 .log_y = true,
-                .x_text = Plain,
-                .y_text = Plain};
+                .x_text = Short,
+                .y_text = Short};
   Series steps{.name = "steps, by their number in the table", .line = false};
   double low = 1e30, high = 0;
   int number = 0;
@@ -239,7 +244,7 @@ std::string HtmlTable(const TitledTable& titled) {
       // What was left out says why across the columns that it has not.
       const size_t span = i + 1 == row.size() ? columns - i : 1;
       html += "<" + tag + (span > 1 ? " colspan=\"" + std::to_string(span) + "\"" : "") + ">";
-      if (i == 0 && !head && numbered) html += std::to_string(++number) + ". ";
+      if (i == 0 && !head && numbered && !row[1].empty()) html += std::to_string(++number) + ". ";
       html += Escaped(row[i]) + "</" + tag + ">";
     }
     html += "</tr>\n";

@@ -26,7 +26,8 @@ struct Effort {
   std::vector<int64_t> step_lengths = {8, 128};  // of the per-step times, batch 1
   int64_t text_batch = 32;
   int loads = 5;
-  int64_t requests = 2000;  // of one rate of arrivals
+  int64_t requests = 2000;  // of one rate of arrivals, at most
+  double rate_most_s = 30;  // of one rate: fewer requests where they would take longer
   int pauses = 20;          // runs after a pause
   double pause_s = 0.2;
 };

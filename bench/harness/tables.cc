@@ -163,7 +163,8 @@ TitledTable LoadTable(const Json& load) {
 }
 
 TitledTable IsasTable(const Json& isas) {
-  TextTable table({"ISA, precision", "1 x 16", "1 x 128", "8 x 128", "tokens", "difference"});
+  TextTable table(
+      {"ISA, precision", "1 x 16", "1 x 128", "8 x 128", "8 x 128, tokens", "difference"});
   for (const Json& row : isas.at("rows")) {
     std::vector<std::string> line = {TextOf(row, "isa") + ", " + TextOf(row, "precision")};
     if (row.contains("left_out")) {
