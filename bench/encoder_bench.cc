@@ -1,6 +1,7 @@
 // A whole encoder of MiniLM's size with random weights: a grid of batch and length, and batches of
-// 32 English sentences as they come. ATTEND_ISA=NAME chooses the ISA, ATTEND_THREADS=N the threads
-// (without it 1 and 2).
+// 32 English sentences as they come, in every precision. ATTEND_ISA=NAME chooses the ISA,
+// ATTEND_THREADS=N the threads (without it 1 and 2). To compare precisions, let them take turns:
+// --benchmark_enable_random_interleaving=true.
 #include <fstream>
 #include <memory>
 #include <string>
@@ -54,13 +55,14 @@ const Result<Model>& MiniLmSized() {
 }
 
 // The batches, one after the other, an iteration.
-void Run(benchmark::State& state, int threads, const std::vector<Batch>& batches) {
+void Run(benchmark::State& state, int threads, Precision precision,
+         const std::vector<Batch>& batches) {
   if (!bench::BindIsa(state)) return;
   if (!MiniLmSized().ok()) {
     return state.SkipWithError(MiniLmSized().status().ToString().c_str());
   }
-  Result<Session> session =
-      Session::Create(*MiniLmSized(), {.num_threads = threads, .max_tokens = kMaxTokens});
+  Result<Session> session = Session::Create(
+      *MiniLmSized(), {.num_threads = threads, .max_tokens = kMaxTokens, .precision = precision});
   if (!session.ok()) return state.SkipWithError(session.status().ToString().c_str());
   double flops = 0, tokens = 0;
   for (const Batch& batch : batches) {
@@ -79,10 +81,11 @@ void Run(benchmark::State& state, int threads, const std::vector<Batch>& batches
       benchmark::Counter(tokens, benchmark::Counter::kIsIterationInvariantRate);
 }
 
-void BM_Grid(benchmark::State& state, int threads, int32_t sequences, int32_t length) {
+void BM_Grid(benchmark::State& state, int threads, Precision precision, int32_t sequences,
+             int32_t length) {
   Batch batch;
   for (int32_t b = 0; b < sequences; ++b) batch.Add(length);
-  Run(state, threads, {batch});
+  Run(state, threads, precision, {batch});
 }
 
 // Lengths of the treebank's dev sentences in tokens of the shipped tagger, in the file's order.
@@ -101,7 +104,7 @@ Result<std::vector<int32_t>> SentenceLengths() {
   return lengths;
 }
 
-void BM_Sentences(benchmark::State& state, int threads) {
+void BM_Sentences(benchmark::State& state, int threads, Precision precision) {
   const Result<std::vector<int32_t>> lengths = SentenceLengths();
   if (!lengths.ok()) return state.SkipWithError(lengths.status().ToString().c_str());
   if (lengths->empty()) return state.SkipWithError("the sentences are not there");
@@ -110,24 +113,32 @@ void BM_Sentences(benchmark::State& state, int threads) {
     if (i % 32 == 0) batches.emplace_back();
     batches.back().Add((*lengths)[i]);
   }
-  Run(state, threads, batches);
+  Run(state, threads, precision, batches);
+}
+
+void Register(int threads, Precision precision) {
+  const std::string prefix = std::string("encoder/") + Name(precision);
+  const std::string suffix = "/threads:" + std::to_string(threads);
+  for (const int32_t sequences : {1, 8, 32}) {
+    for (const int32_t length : {8, 16, 32, 64, 128, 256, 512}) {
+      const std::string name =
+          prefix + "/B:" + std::to_string(sequences) + "/L:" + std::to_string(length) + suffix;
+      benchmark::RegisterBenchmark(name.c_str(), BM_Grid, threads, precision, sequences, length)
+          ->Unit(benchmark::kMillisecond)
+          ->UseRealTime();
+    }
+  }
+  benchmark::RegisterBenchmark((prefix + "/sentences" + suffix).c_str(), BM_Sentences, threads,
+                               precision)
+      ->Unit(benchmark::kMillisecond)
+      ->UseRealTime();
 }
 
 const bool kRegistered = [] {
   for (const int threads : bench::ThreadCounts()) {
-    const std::string suffix = "/threads:" + std::to_string(threads);
-    for (const int32_t sequences : {1, 8, 32}) {
-      for (const int32_t length : {8, 16, 32, 64, 128, 256, 512}) {
-        const std::string name =
-            "encoder/B:" + std::to_string(sequences) + "/L:" + std::to_string(length) + suffix;
-        benchmark::RegisterBenchmark(name.c_str(), BM_Grid, threads, sequences, length)
-            ->Unit(benchmark::kMillisecond)
-            ->UseRealTime();
-      }
+    for (const Precision precision : {Precision::kF32, Precision::kBf16, Precision::kInt8}) {
+      Register(threads, precision);
     }
-    benchmark::RegisterBenchmark(("encoder/sentences" + suffix).c_str(), BM_Sentences, threads)
-        ->Unit(benchmark::kMillisecond)
-        ->UseRealTime();
   }
   return true;
 }();

@@ -1,4 +1,4 @@
-// Packed linear layers of MiniLM, one core. ATTEND_ISA=NAME chooses the ISA.
+// Packed linear layers of MiniLM in every precision, one core. ATTEND_ISA=NAME chooses the ISA.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -22,13 +22,21 @@ constexpr GemmCase kCases[] = {{"qkv", 1152, 384, 192},
                                {"attention.o", 384, 384, 0},
                                {"ffn.up", 1536, 384, 0},
                                {"ffn.down", 384, 1536, 0}};
-constexpr int64_t kRows[] = {1, 4, 8, 16, 64};
+constexpr int64_t kRows[] = {1, 2, 4, 8, 16, 64};
 
-// 2 N K FLOPs a row; the rows that the row rule adds count as time, not as work.
-void BM_Gemm(benchmark::State& state, const GemmCase& c, int64_t rows) {
+struct TypeName {
+  GemmType type;
+  const char* name;
+};
+constexpr TypeName kTypes[] = {
+    {GemmType::kF32, "f32"}, {GemmType::kBf16, "bf16"}, {GemmType::kInt8, "int8"}};
+
+// 2 N K FLOPs a row; the rows that the row rule adds, and rounding or quantising the rows before,
+// count as time, not as work.
+void BM_Gemm(benchmark::State& state, const GemmCase& c, GemmType type, int64_t rows) {
   if (!bench::BindIsa(state)) return;
   const OneOpenMpThread guard;  // as in the engine: attend's threads call it, it starts none
-  const auto kernel = LinearKernel::Create(c.n, c.k, CutPanels(c.n, c.k, c.panel_width));
+  const auto kernel = LinearKernel::Create(c.n, c.k, CutPanels(c.n, c.k, c.panel_width), type);
   if (!kernel.ok()) return state.SkipWithError(kernel.status().ToString().c_str());
   bench::Floats w(c.n * c.k), bias(c.n);
   const auto fill = [&](int64_t begin, int64_t columns, float* out) {
@@ -40,9 +48,11 @@ void BM_Gemm(benchmark::State& state, const GemmCase& c, int64_t rows) {
   if (!runner.ok()) return state.SkipWithError(runner.status().ToString().c_str());
   const Panels& panels = (*kernel)->panels();
   bench::Floats a(PaddedRows(rows) * c.k), out(PaddedRows(rows) * panels.width);
+  bench::Floats prepared(rows * (*kernel)->prepared_floats() + 1);
   for (auto _ : state) {
+    const float* const ready = (*kernel)->Prepare(rows, a.data(), prepared.data());
     for (int64_t panel = 0; panel < panels.count; ++panel) {
-      (*runner)->RunPanel(**packed, panel, rows, a.data(), out.data());
+      (*runner)->RunPanel(**packed, panel, rows, ready, out.data());
     }
     benchmark::ClobberMemory();
   }
@@ -52,9 +62,12 @@ void BM_Gemm(benchmark::State& state, const GemmCase& c, int64_t rows) {
 const bool kRegistered = [] {
   for (const GemmCase& c : kCases) {
     for (const int64_t rows : kRows) {
-      const std::string name = std::string("gemm/") + c.name + "/N:" + std::to_string(c.n) +
-                               "/K:" + std::to_string(c.k) + "/R:" + std::to_string(rows);
-      benchmark::RegisterBenchmark(name.c_str(), BM_Gemm, c, rows);
+      for (const TypeName& type : kTypes) {
+        const std::string name = std::string("gemm/") + type.name + "/" + c.name +
+                                 "/N:" + std::to_string(c.n) + "/K:" + std::to_string(c.k) +
+                                 "/R:" + std::to_string(rows);
+        benchmark::RegisterBenchmark(name.c_str(), BM_Gemm, c, type.type, rows);
+      }
     }
   }
   return true;

@@ -137,6 +137,8 @@ void VisitFields(Config& config, Visitor& visit) {
   visit.Text("description", config.description);
   visit.Enum("task", config.task);
   visit.Enum("precision", config.precision);
+  if (config.precision != Precision::kF32) visit.Texts("f32_layers", config.f32_layers);
+  if (config.precision == Precision::kInt8) visit.Texts("bf16_layers", config.bf16_layers);
   visit.Int("hidden_size", config.hidden_size, 1, kMaxWidth);
   visit.Int("num_layers", config.num_layers, 0, kMaxLayers);
   visit.Int("num_heads", config.num_heads, 1, kMaxWidth);

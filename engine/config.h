@@ -62,6 +62,9 @@ struct ModelConfig {
   std::string description;
   Task task = Task::kHidden;
   Precision precision = Precision::kF32;
+  // Layers that lose too much in `precision`: computed in f32 (precision bf16 or int8) or in bf16
+  // (precision int8) instead. "layers.0.ffn.down" for layers.0.ffn.down.weight; ascending.
+  std::vector<std::string> f32_layers, bf16_layers;
 
   int64_t hidden_size = 0;        // D, 1 .. 65536
   int64_t num_layers = 0;         // 0 .. 1024

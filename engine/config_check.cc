@@ -1,7 +1,9 @@
 #include "engine/config_check.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace attend {
@@ -209,12 +211,50 @@ ModelConfig DecoderSide(const ModelConfig& config) {
   return side;
 }
 
+namespace {
+
+// Names of linear layers that the model has, ascending, each once.
+Status CheckLayerNames(const char* field, const std::vector<std::string>& names,
+                       const std::set<std::string>& known) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!known.contains(names[i])) {
+      return Bad(field, "Expected names of linear layers of this model, got \"" +
+                            names[i].substr(0, 64) + "\".");
+    }
+    if (i == 0 || names[i - 1] < names[i]) continue;
+    return Bad(field, "Expected names in ascending order, each once, got \"" + names[i] +
+                          "\" behind \"" + names[i - 1] + "\".");
+  }
+  return Status();
+}
+
+// The layers that are computed more exactly than the rest.
+Status CheckLayers(const ModelConfig& c) {
+  if (c.f32_layers.empty() && c.bf16_layers.empty()) return Status();
+  constexpr std::string_view kWeight = ".weight";
+  std::set<std::string> known;
+  for (const TensorSpec& spec : ExpectedTensors(c)) {
+    if (!spec.quantizable || !spec.name.ends_with(kWeight)) continue;
+    known.insert(spec.name.substr(0, spec.name.size() - kWeight.size()));
+  }
+  ATTEND_RETURN_IF_ERROR(CheckLayerNames("f32_layers", c.f32_layers, known));
+  ATTEND_RETURN_IF_ERROR(CheckLayerNames("bf16_layers", c.bf16_layers, known));
+  for (const std::string& name : c.bf16_layers) {
+    if (!std::binary_search(c.f32_layers.begin(), c.f32_layers.end(), name)) continue;
+    return Bad("bf16_layers", "\"" + name + "\" is in f32_layers, too.");
+  }
+  return Status();
+}
+
+}  // namespace
+
 Status CheckFields(const ModelConfig& config) {
   ATTEND_RETURN_IF_ERROR(CheckIdentity(config));
   ATTEND_RETURN_IF_ERROR(CheckInput(config));
   ATTEND_RETURN_IF_ERROR(CheckAttention(config));
   ATTEND_RETURN_IF_ERROR(CheckDecoder(config));
-  return CheckHead(config);
+  ATTEND_RETURN_IF_ERROR(CheckHead(config));
+  return CheckLayers(config);
 }
 
 }  // namespace attend

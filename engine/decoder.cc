@@ -35,6 +35,7 @@ Result<DecodeOptions> Complete(DecodeOptions options, const ModelConfig& config)
   };
   ATTEND_RETURN_IF_ERROR(check(options.num_threads, 0, 1024, "num_threads"));
   ATTEND_RETURN_IF_ERROR(check(options.max_rows, 1, kMaxDecodeRows, "max_rows"));
+  ATTEND_RETURN_IF_ERROR(check(static_cast<int64_t>(options.precision), 0, 3, "precision"));
   if (options.num_threads == 0) options.num_threads = AdviseThreads().num_threads;
   const bool bounded = config.max_length > 0;
   const int64_t longest = bounded ? config.max_length : kMaxDecodeLength;
@@ -195,7 +196,7 @@ Status DecodeSessionData::CompileEncoder(MemoryTally* tally) {
       .sequences = options.max_sources,
       .keys = longest};
   const ModelConfig side = EncoderSide(config);
-  Graph graph(side, model.data().weights.get(), longest);
+  Graph graph(side, model.data().weights.get(), longest, options.precision);
   ATTEND_RETURN_IF_ERROR(BuildSource(graph, DecoderSide(config)));
   ATTEND_RETURN_IF_ERROR(encoder.Create(std::move(graph), limits, options.num_threads, tally));
   source_rows = RoundUp<int64_t>(longest, kKeyBlock);
@@ -218,7 +219,7 @@ Status DecodeSessionData::Compile() {
       .sequences = options.max_rows,
       .keys = std::max(options.max_length, options.max_source_tokens)};
   const ModelConfig side = DecoderSide(config);
-  Graph graph(side, model.data().weights.get(), options.max_length);
+  Graph graph(side, model.data().weights.get(), options.max_length, options.precision);
   ATTEND_RETURN_IF_ERROR(BuildDecoder(
       graph, {.memory = Memory::kCache, .has_source = has_encoder, .last_logits = true}));
   ATTEND_RETURN_IF_ERROR(decoder.Create(std::move(graph), limits, options.num_threads, &tally));
@@ -404,7 +405,6 @@ Result<DecodeSession> DecodeSession::Create(const Model& model, const DecodeOpti
                     std::string("the model does not generate; its task is ") + Name(config.task),
                     "DecodeSession", "give a model that was converted from one that generates");
     }
-    ATTEND_RETURN_IF_ERROR(CheckPrecision(options.precision, model.info()));
     Result<DecodeOptions> complete = Complete(options, config);
     if (!complete.ok()) return complete.status();
     auto data = std::make_unique<DecodeSessionData>(model, *complete);
@@ -469,7 +469,8 @@ size_t DecodeSession::memory_bytes() const { return data_->memory_bytes; }
 int DecodeSession::num_threads() const { return data_->workers.count(); }
 
 std::string DecodeSession::Describe() const {
-  std::string text = std::string("ISA ") + IsaName(BoundIsa()) + ", " +
+  std::string text = std::string("ISA ") + IsaName(BoundIsa()) + ", precision " +
+                     Name(EffectivePrecision(options().precision, model().data().config)) + ", " +
                      std::to_string(num_threads()) + " threads by " +
                      data_->workers.threads->name() + ", " + std::to_string(memory_bytes()) +
                      " bytes\n";

@@ -4,6 +4,43 @@
 #include <cstring>
 
 namespace attend {
+namespace {
+
+GemmType TypeOf(Precision precision) {
+  switch (precision) {
+    case Precision::kBf16:
+      return GemmType::kBf16;
+    case Precision::kInt8:
+      return GemmType::kInt8;
+    default:
+      return GemmType::kF32;
+  }
+}
+
+bool Contains(const std::vector<std::string>& sorted, const std::string& name) {
+  return std::binary_search(sorted.begin(), sorted.end(), name);
+}
+
+}  // namespace
+
+Precision EffectivePrecision(Precision asked, const ModelConfig& config) {
+  return asked == Precision::kFile ? config.precision : asked;
+}
+
+Result<Linear> Graph::GetLinear(const std::vector<RowBlock>& blocks, int64_t panel_width) {
+  GemmType type = TypeOf(EffectivePrecision(precision_, config_));
+  for (const RowBlock& block : blocks) {
+    if (Contains(config_.f32_layers, block.tensor)) type = GemmType::kF32;
+    if (Contains(config_.bf16_layers, block.tensor)) type = std::min(type, GemmType::kBf16);
+  }
+  return weights_.GetLinear(blocks, panel_width, type);
+}
+
+Result<Linear> Graph::GetLinear(const std::string& name) {
+  Result<RowBlock> block = weights_.WholeLayer(name);
+  if (!block.ok()) return block.status();
+  return GetLinear({*std::move(block)}, 0);
+}
 
 Value Graph::NewValue(std::string_view name, int64_t width, Domain domain, bool split) {
   ValueInfo info;

@@ -34,15 +34,25 @@ inline int64_t LongestSequence(const ModelConfig& config, int64_t max_tokens) {
   return config.max_length > 0 ? std::min(config.max_length, max_tokens) : max_tokens;
 }
 
+// What a Session computes in: what was asked for, or else what the file says.
+Precision EffectivePrecision(Precision asked, const ModelConfig& config);
+
 class Graph {
  public:
-  Graph(const ModelConfig& config, WeightCache* weights, int64_t max_tokens)
+  // Linear layers are computed in `precision`, but for those that the config asks to be more exact.
+  Graph(const ModelConfig& config, WeightCache* weights, int64_t max_tokens, Precision precision)
       : config_(config),
         weights_(*weights),
-        longest_sequence_(LongestSequence(config, max_tokens)) {}
+        longest_sequence_(LongestSequence(config, max_tokens)),
+        precision_(precision) {}
 
   const ModelConfig& config() const { return config_; }
   WeightCache& weights() { return weights_; }
+  // A linear layer, as WeightCache::GetLinear; layers that are computed together are so in the
+  // most exact type that one of them asks for.
+  Result<Linear> GetLinear(const std::vector<RowBlock>& blocks, int64_t panel_width);
+  // The whole of NAME.weight with NAME.bias.
+  Result<Linear> GetLinear(const std::string& name);
   // What tables by position must reach to.
   int64_t longest_sequence() const { return longest_sequence_; }
 
@@ -77,6 +87,7 @@ class Graph {
   const ModelConfig& config_;
   WeightCache& weights_;
   int64_t longest_sequence_;
+  Precision precision_;
   std::vector<Node> nodes_;
   std::vector<ValueInfo> values_;
   std::vector<std::shared_ptr<const LinearKernel>> kernels_;

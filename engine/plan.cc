@@ -192,11 +192,11 @@ PlanCosts SumCosts(const Plan& plan) {
       const StepCost cost = plan.steps[i]->cost();
       costs.column_barriers += plan.column_barrier[i] ? 1 : 0;
       if (segment.domain == Domain::kSequences) {
-        costs.sequence_flops += cost.flops_per_row;
+        costs.sequence_flops += cost.flops_per_row / cost.flop_rate;
         costs.sequence_weight_bytes += cost.weight_bytes;
         continue;
       }
-      costs.flops_per_row += cost.flops_per_row;
+      costs.flops_per_row += cost.flops_per_row / cost.flop_rate;
       costs.flops_per_pair += cost.flops_per_pair;
       costs.weight_bytes += cost.weight_bytes;
       if (cost.weight_bytes == 0) costs.row_values += 1;
@@ -223,6 +223,7 @@ Result<Plan> CompilePlan(Graph graph, int64_t max_tokens, int64_t max_sequences)
   PlaceColumnBarriers(nodes, plan);
   for (const std::shared_ptr<const LinearKernel>& kernel : plan.kernels) {
     plan.panel_columns = std::max(plan.panel_columns, kernel->panels().width);
+    plan.prepared_columns = std::max(plan.prepared_columns, kernel->prepared_floats());
   }
   for (size_t s = 0; s < plan.segments.size(); ++s) {
     for (const int i : plan.segments[s].steps) {

@@ -51,6 +51,7 @@ struct Plan {
   int64_t attentions[kMemories] = {};  // how many read each memory
   int64_t panel_columns = 0;           // the widest panel
   int64_t copy_columns = 0;            // the widest input of a GEMM that is read from the arena
+  int64_t prepared_columns = 0;        // the widest that is rounded or quantised before a GEMM
   PlanCosts costs;
 
   size_t table_bytes() const;

@@ -43,6 +43,7 @@ class Walk {
     context_.own_tile = memory.tile.data();
     context_.panel = memory.panel.data();
     context_.copy = memory.copy.data();
+    context_.prepared = memory.prepared.data();
     context_.scratch = memory.scratch.data();
   }
 
@@ -198,13 +199,14 @@ void Workers::Allocate(int num_threads, Share asked, std::span<const PlanRunner*
                        MemoryTally* tally) {
   share = asked;
   rates = RatesOf(BoundIsa());
-  int64_t tile = 0, panel = 0, copy = 0, scratch = 0, shared = 0;
+  int64_t tile = 0, panel = 0, copy = 0, prepared = 0, scratch = 0, shared = 0;
   for (const PlanRunner* runner : runners) {
     const Plan& plan = runner->plan();
     const int64_t rows = std::max(kTileRows, runner->column_tile_rows());
     tile = std::max(tile, TileFloats(*runner));
     panel = std::max(panel, plan.panel_columns * rows);
     copy = std::max(copy, plan.copy_columns * rows);
+    prepared = std::max(prepared, plan.prepared_columns * rows);
     scratch = std::max(scratch, AttentionScratchFloats(runner->limits().keys));
     shared = std::max(shared, plan.shared_column_tile_columns * runner->column_tile_rows());
   }
@@ -219,6 +221,7 @@ void Workers::Allocate(int num_threads, Share asked, std::span<const PlanRunner*
     tally->Take(tile, &mine.tile);
     tally->Take(panel, &mine.panel);
     tally->Take(copy, &mine.copy);
+    tally->Take(prepared, &mine.prepared);
     tally->Take(scratch, &mine.scratch);
   }
 }

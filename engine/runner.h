@@ -65,7 +65,7 @@ int64_t SteadyMicroseconds();
 
 // What one thread has for itself, whichever plan it runs.
 struct WorkerMemory {
-  AlignedFloats tile, panel, copy, scratch;
+  AlignedFloats tile, panel, copy, prepared, scratch;
 };
 
 // The threads of a session. They serve its plans, one at a time.

@@ -76,7 +76,7 @@ Result<Output> RunChecked(const Batch& batch, StopSignal* stop, SessionData* dat
 template <typename Build>
 Status MakeRunner(const ModelConfig& config, const PlanLimits& limits, const Build& build,
                   SessionData* data, PlanRunner* runner, MemoryTally* tally) {
-  Graph graph(config, data->model->weights.get(), limits.tokens);
+  Graph graph(config, data->model->weights.get(), limits.tokens, data->options.precision);
   if (AttentionRecorder* const recorder = data->recorder.get(); recorder != nullptr) {
     graph.set_recorded(runner == &data->runner
                            ? RecordedMaps{.self = &recorder->self}
@@ -109,7 +109,6 @@ Result<std::unique_ptr<SessionData>> MakeSession(const Model& model, SessionOpti
                                                  std::unique_ptr<AttentionRecorder> recorder,
                                                  bool counts_only) {
   ATTEND_RETURN_IF_ERROR(CheckOptions(options));
-  ATTEND_RETURN_IF_ERROR(CheckPrecision(options.precision, model.info()));
   if (options.num_threads == 0) options.num_threads = AdviseThreads().num_threads;
   auto data = std::make_unique<SessionData>();
   data->model = model.shared();
@@ -154,14 +153,6 @@ Result<Output> RunUntil(const TokenBatch& batch, StopSignal* stop, SessionData* 
 
 Result<Output> RunUntil(const VectorBatch& batch, StopSignal* stop, SessionData* data) {
   return RunChecked(batch, stop, data);
-}
-
-Status CheckPrecision(Precision asked, const ModelInfo& info) {
-  const Precision precision = asked == Precision::kFile ? info.precision : asked;
-  if (precision == Precision::kF32) return Status();
-  return Status(ErrorCode::kUnsupported,
-                std::string("precision ") + Name(precision) + " is not run by this build",
-                "SessionOptions", "use Precision::kF32");
 }
 
 Result<Session> Session::Create(const Model& model, const SessionOptions& options) {
@@ -212,10 +203,11 @@ size_t Session::weight_bytes() const { return data_->model->weights->packed_byte
 int Session::num_threads() const { return data_->workers.count(); }
 
 std::string Session::Describe() const {
-  return std::string("ISA ") + IsaName(BoundIsa()) + ", " + std::to_string(num_threads()) +
-         " threads by " + data_->workers.threads->name() + ", " + std::to_string(memory_bytes()) +
-         " bytes, weights " + std::to_string(weight_bytes()) + " bytes\n" +
-         data_->runner.plan().Describe() +
+  return std::string("ISA ") + IsaName(BoundIsa()) + ", precision " +
+         Name(EffectivePrecision(data_->options.precision, data_->model->config)) + ", " +
+         std::to_string(num_threads()) + " threads by " + data_->workers.threads->name() + ", " +
+         std::to_string(memory_bytes()) + " bytes, weights " + std::to_string(weight_bytes()) +
+         " bytes\n" + data_->runner.plan().Describe() +
          (data_->decoder == nullptr ? "" : "decoder\n" + data_->decoder->runner.plan().Describe());
 }
 

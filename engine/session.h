@@ -45,9 +45,6 @@ struct SessionData {
   BatchView batch;
 };
 
-// Errors: kUnsupported (a precision that this build does not run).
-Status CheckPrecision(Precision asked, const ModelInfo& info);
-
 // What a batch is held against.
 struct BatchRules {
   const ModelConfig& config;

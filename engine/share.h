@@ -12,7 +12,7 @@ namespace attend {
 
 // What the plan does to a row, summed over its token segments.
 struct PlanCosts {
-  double flops_per_row = 0;   // linear layers
+  double flops_per_row = 0;   // linear layers, in such as take the time of one in f32
   double flops_per_pair = 0;  // attention, per query and key
   double weight_bytes = 0;    // packed
   double row_values = 0;      // steps that every thread repeats under the share by columns

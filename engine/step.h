@@ -97,7 +97,8 @@ struct StepContext {
   LinearRunner* const* runners = nullptr;  // this thread's, by kernel index
   float* panel = nullptr;                  // [tile_rows, widest panel]
   float* copy = nullptr;                   // [tile_rows, widest input read from the arena]
-  float* scratch = nullptr;                // attention's
+  float* prepared = nullptr;  // [tile_rows, widest input of a GEMM of lower precision, prepared]
+  float* scratch = nullptr;   // attention's
 
   // This thread's share [begin, end) of `count` things that are split.
   int64_t PartBegin(int64_t count) const { return count * part / parts; }
@@ -131,6 +132,7 @@ struct StepContext {
 // What a step costs, for the rule that picks the share and for Describe.
 struct StepCost {
   double flops_per_row = 0;
+  double flop_rate = 1;       // how many of them take the time of one in f32
   double flops_per_pair = 0;  // attention: per query and key
   double weight_bytes = 0;
 };

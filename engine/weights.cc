@@ -52,19 +52,20 @@ Status WeightCache::WidenRows(const std::string& name, int64_t row, int64_t coun
 }
 
 Result<std::shared_ptr<const LinearKernel>> WeightCache::GetKernel(int64_t n, int64_t k,
-                                                                   Panels panels) {
-  std::shared_ptr<const LinearKernel>& kernel = kernels_[{n, k, panels.width}];
+                                                                   Panels panels, GemmType type) {
+  std::shared_ptr<const LinearKernel>& kernel = kernels_[{n, k, panels.width, type}];
   if (kernel == nullptr) {
-    Result<std::shared_ptr<const LinearKernel>> made = LinearKernel::Create(n, k, panels);
+    Result<std::shared_ptr<const LinearKernel>> made = LinearKernel::Create(n, k, panels, type);
     if (!made.ok()) return made.status();
     kernel = *made;
   }
   return kernel;
 }
 
-Result<Linear> WeightCache::GetLinear(const std::vector<RowBlock>& blocks, int64_t panel_width) {
+Result<Linear> WeightCache::GetLinear(const std::vector<RowBlock>& blocks, int64_t panel_width,
+                                      GemmType type) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::string key;
+  std::string key = std::to_string(static_cast<int>(type)) + ";";
   int64_t n = 0;
   for (const RowBlock& block : blocks) {
     key += block.tensor + "/" + std::to_string(block.row) + "/" + std::to_string(block.count) +
@@ -75,7 +76,7 @@ Result<Linear> WeightCache::GetLinear(const std::vector<RowBlock>& blocks, int64
   if (!first || first->shape.size() != 2) return Missing(blocks.front().tensor + ".weight");
   const int64_t k = static_cast<int64_t>(first->shape[1]);
   Result<std::shared_ptr<const LinearKernel>> kernel =
-      GetKernel(n, k, CutPanels(n, k, panel_width));
+      GetKernel(n, k, CutPanels(n, k, panel_width), type);
   if (!kernel.ok()) return kernel.status();
   std::shared_ptr<const PackedLinear>& packed = packed_[key];
   if (packed != nullptr) return Linear{*kernel, packed};
@@ -118,10 +119,10 @@ Result<Linear> WeightCache::GetLinear(const std::vector<RowBlock>& blocks, int64
   return Linear{*kernel, packed};
 }
 
-Result<Linear> WeightCache::GetLinear(const std::string& name) {
+Result<RowBlock> WeightCache::WholeLayer(const std::string& name) const {
   const auto tensor = file_->FindTensor(name + ".weight");
   if (!tensor) return Missing(name + ".weight");
-  return GetLinear({RowBlock{name, 0, static_cast<int64_t>(tensor->shape[0])}}, 0);
+  return RowBlock{name, 0, static_cast<int64_t>(tensor->shape[0])};
 }
 
 Result<std::span<const float>> WeightCache::GetVector(const std::string& name) {

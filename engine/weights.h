@@ -41,10 +41,10 @@ class WeightCache {
   WeightCache(const FileView* file, const FileBytes* bytes) : file_(file), bytes_(bytes) {}
 
   // A linear layer whose rows are those of `blocks` in order, cut into panels of `panel_width`
-  // columns (0: as CutPanels likes).
-  Result<Linear> GetLinear(const std::vector<RowBlock>& blocks, int64_t panel_width);
-  // The whole of NAME.weight [N, K] with NAME.bias.
-  Result<Linear> GetLinear(const std::string& name);
+  // columns (0: as CutPanels likes), packed for `type`. Each type is packed once, from the file.
+  Result<Linear> GetLinear(const std::vector<RowBlock>& blocks, int64_t panel_width, GemmType type);
+  // All rows of NAME.weight [N, K] with NAME.bias.
+  Result<RowBlock> WholeLayer(const std::string& name) const;
 
   // A vector in f32; empty if the file has no such tensor.
   Result<std::span<const float>> GetVector(const std::string& name);
@@ -56,13 +56,16 @@ class WeightCache {
   size_t packed_bytes() const;
 
  private:
-  Result<std::shared_ptr<const LinearKernel>> GetKernel(int64_t n, int64_t k, Panels panels);
+  Result<std::shared_ptr<const LinearKernel>> GetKernel(int64_t n, int64_t k, Panels panels,
+                                                        GemmType type);
   Status WidenRows(const std::string& name, int64_t row, int64_t count, float* out) const;
 
   const FileView* file_;
   const FileBytes* bytes_;
   mutable std::mutex mutex_;
-  std::map<std::tuple<int64_t, int64_t, int64_t>, std::shared_ptr<const LinearKernel>> kernels_;
+  // By N, K, the panels' width and the type.
+  std::map<std::tuple<int64_t, int64_t, int64_t, GemmType>, std::shared_ptr<const LinearKernel>>
+      kernels_;
   std::map<std::string, std::shared_ptr<const PackedLinear>> packed_;
   std::map<std::string, std::vector<float>> vectors_;
 };

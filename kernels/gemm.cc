@@ -141,7 +141,7 @@ dnnl_cpu_isa_t DnnlIsa(Isa isa) {
 // Our own kernel, or matmuls of full panels and, when N is no multiple of the width, of the last
 // one.
 struct LinearKernel::Impl {
-  GemmPanelFn own = nullptr;
+  GemmKernels own;  // own.run null: oneDNN's
   Engine engine;
   std::vector<Matmul> full;
   std::vector<Matmul> last;
@@ -193,17 +193,32 @@ int64_t PaddedRows(int64_t rows) {
 #endif
 }
 
+namespace {
+
+// What a kernel of our own is called.
+std::string OwnName(GemmType type) {
+  const Isa isa = BoundIsa();
+  const std::string own = std::string(" attend:") + IsaName(isa);
+  if (type == GemmType::kF32) return "f32" + own;
+  if (type == GemmType::kInt8) return "int8" + own;
+  return "bf16" + own + " widened to f32, " +
+         (isa >= Isa::kAvx512Bf16 ? "the CPU's bf16 unit is not used" : "the CPU has no bf16 unit");
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const LinearKernel>> LinearKernel::Create(int64_t n, int64_t k,
-                                                                 Panels panels) {
+                                                                 Panels panels, GemmType type) {
   std::shared_ptr<LinearKernel> kernel(new LinearKernel);
   kernel->n_ = n;
   kernel->k_ = k;
+  kernel->type_ = type;
   kernel->panels_ = panels;
   kernel->impl_ = std::make_unique<Impl>();
   Impl& impl = *kernel->impl_;
-  if (!UsesOneDnn()) {
-    impl.own = BindGemmPanel();
-    impl.implementation = std::string("attend:") + IsaName(BoundIsa());
+  if (type != GemmType::kF32 || !UsesOneDnn()) {
+    impl.own = BindGemm(type);
+    impl.implementation = OwnName(type);
     return std::shared_ptr<const LinearKernel>(std::move(kernel));
   }
   ATTEND_RETURN_IF_ERROR(MakeEngine(&impl.engine));
@@ -222,6 +237,7 @@ Result<std::shared_ptr<const LinearKernel>> LinearKernel::Create(int64_t n, int6
                                         &impl.full[i], &impl.implementation));
     }
   }
+  impl.implementation = "f32 " + impl.implementation;
   // One pack must serve every row count.
   for (const std::vector<Matmul>* matmuls : {&impl.full, &impl.last}) {
     for (const Matmul& matmul : *matmuls) {
@@ -237,6 +253,14 @@ Result<std::shared_ptr<const LinearKernel>> LinearKernel::Create(int64_t n, int6
 LinearKernel::~LinearKernel() = default;
 
 const char* LinearKernel::implementation() const { return impl_->implementation.c_str(); }
+
+int64_t LinearKernel::prepared_floats() const { return PreparedRowFloats(type_, k_); }
+
+const float* LinearKernel::Prepare(int64_t rows, const float* x, float* prepared) const {
+  if (impl_->own.prepare == nullptr) return x;
+  impl_->own.prepare({.x = x, .out = prepared, .rows = rows, .k = k_});
+  return prepared;
+}
 
 namespace {
 
@@ -271,9 +295,8 @@ Status ReorderPanel(dnnl_engine_t engine, dnnl_stream_t stream, const Matmul& ma
 // Every panel gets the room of the largest, so that a panel is found by one multiplication.
 size_t PanelBytes(const LinearKernel& kernel) {
   const LinearKernel::Impl& impl = kernel.impl();
-  if (impl.own != nullptr) {
-    return static_cast<size_t>(PackedPanelFloats(kernel.panels().width, kernel.k())) *
-           sizeof(float);
+  if (impl.own.run != nullptr) {
+    return static_cast<size_t>(PackedPanelBytes(kernel.type(), kernel.panels().width, kernel.k()));
   }
   size_t bytes = 0;
   for (const std::vector<Matmul>* matmuls : {&impl.full, &impl.last}) {
@@ -290,7 +313,7 @@ Status PackPanels(const LinearKernel& kernel, const PackedLinear::FillRows& fill
   const Panels& panels = kernel.panels();
   const LinearKernel::Impl& impl = kernel.impl();
   dnnl_stream_t stream = nullptr;
-  if (impl.own == nullptr) {
+  if (impl.own.run == nullptr) {
     ATTEND_DNNL(dnnl_stream_create, &stream, impl.engine.get(), dnnl_stream_default_flags);
   }
   Status status;
@@ -298,8 +321,8 @@ Status PackPanels(const LinearKernel& kernel, const PackedLinear::FillRows& fill
     const int64_t columns = panels.columns(panel);
     float* const to = packed + panel * panel_stride;
     fill(panels.begin(panel), columns, rows);
-    if (impl.own != nullptr) {
-      BindPackPanel()({.w = rows, .packed = to, .columns = columns, .k = kernel.k()});
+    if (impl.own.pack != nullptr) {
+      impl.own.pack({.w = rows, .packed = to, .columns = columns, .k = kernel.k()});
     } else {
       status = ReorderPanel(impl.engine.get(), stream, impl.matmuls(panels, panel).front(), columns,
                             kernel.k(), rows, to);
@@ -391,7 +414,7 @@ Result<std::unique_ptr<LinearRunner>> LinearRunner::Create(
   Impl& impl = *runner->impl_;
   impl.kernel = std::move(kernel);
   const LinearKernel::Impl& shape = impl.kernel->impl();
-  if (shape.own != nullptr) return runner;
+  if (shape.own.run != nullptr) return runner;
   ATTEND_DNNL(dnnl_stream_create, &impl.stream, shape.engine.get(), dnnl_stream_default_flags);
   size_t scratch_bytes = 64;
   for (const std::vector<Matmul>* matmuls : {&shape.full, &shape.last}) {
@@ -423,7 +446,7 @@ void LinearRunner::RunPanel(const PackedLinear& weights, int64_t panel, int64_t 
   const Panels& panels = impl.kernel->panels();
   const int64_t columns = panels.columns(panel);
   const int64_t k = impl.kernel->k();
-  if (const GemmPanelFn own = impl.kernel->impl().own) {
+  if (const GemmPanelFn own = impl.kernel->impl().own.run) {
     own({.a = a,
          .packed = weights.weights(panel),
          .bias = weights.bias(panel),

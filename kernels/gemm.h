@@ -1,10 +1,11 @@
-// Packed linear layers: C = A W^T + b, by oneDNN on AVX-512 and by a kernel of our own below it
-// (kernels/gemm_highway.h). The only files that know oneDNN are kernels/gemm*.
+// Packed linear layers: C = A W^T + b. In f32 by oneDNN on AVX-512 and by a kernel of our own below
+// it; in bf16 and int8 by kernels of our own everywhere (kernels/gemm_highway.h). The only files
+// that know oneDNN are kernels/gemm*.
 //
 // N, the output columns, is cut into panels that depend on (N, K) alone; a panel of packed weights
 // stays in L2 while all rows of a tile pass it. oneDNN gets the rows in a few fixed counts, a tail
-// in the next count with padding, so that the bits of an output row depend on that row, the weights
-// and the ISA alone (docs/performance.md, "The row rule").
+// in the next count with padding, so that the bits of an output row depend on that row, the
+// weights, the type and the ISA alone (docs/performance.md, "The row rule").
 #ifndef ATTEND_KERNELS_GEMM_H_
 #define ATTEND_KERNELS_GEMM_H_
 
@@ -15,6 +16,7 @@
 #include <span>
 
 #include "attend/status.h"
+#include "kernels/gemm_type.h"
 #include "kernels/isa.h"
 
 namespace attend {
@@ -73,13 +75,22 @@ class PackedLinear {
 class LinearKernel {
  public:
   // Errors: kInternal (oneDNN refused: says what), kCapacity.
-  static Result<std::shared_ptr<const LinearKernel>> Create(int64_t n, int64_t k, Panels panels);
+  static Result<std::shared_ptr<const LinearKernel>> Create(int64_t n, int64_t k, Panels panels,
+                                                            GemmType type = GemmType::kF32);
   ~LinearKernel();
 
   int64_t n() const { return n_; }
   int64_t k() const { return k_; }
+  GemmType type() const { return type_; }
   const Panels& panels() const { return panels_; }
-  const char* implementation() const;  // "attend:avx2", or oneDNN's name: "brg:avx512_core"
+  // "f32 attend:avx2", "int8 attend:avx2", or oneDNN's name: "f32 brg:avx512_core". Of bf16 also
+  // that no bf16 unit is used, and why.
+  const char* implementation() const;
+
+  // What LinearRunner is to be given for the rows of x [rows, K]: x itself, or `prepared`
+  // [rows, prepared_floats()] filled with them rounded or quantised. Once for all panels.
+  const float* Prepare(int64_t rows, const float* x, float* prepared) const;
+  int64_t prepared_floats() const;
 
   struct Impl;
   const Impl& impl() const { return *impl_; }
@@ -87,6 +98,7 @@ class LinearKernel {
  private:
   LinearKernel() = default;
   int64_t n_ = 0, k_ = 0;
+  GemmType type_ = GemmType::kF32;
   Panels panels_;
   std::unique_ptr<Impl> impl_;
 };
@@ -98,8 +110,9 @@ class LinearRunner {
   ~LinearRunner();
 
   // C = A W^T + b for the columns of one panel.
-  // Shapes: a [PaddedRows(rows), K], c [PaddedRows(rows), panels().columns(panel)], both dense; the
-  // rows behind `rows` are read and written, and mean nothing.
+  // Shapes: a, as LinearKernel::Prepare returned it for rows of x [PaddedRows(rows), K], and
+  // c [PaddedRows(rows), panels().columns(panel)], both dense; in f32 the rows behind `rows` are
+  // read and written, and mean nothing.
   // Threads: one runner a thread. Run inside a parallel region, or with OpenMP set to one thread.
   void RunPanel(const PackedLinear& weights, int64_t panel, int64_t rows, const float* a, float* c);
 

@@ -132,6 +132,7 @@ void GemmPanel(const GemmPanelArgs& args) {
   const size_t rows = static_cast<size_t>(args.rows), k = static_cast<size_t>(args.k);
   const size_t columns = static_cast<size_t>(args.columns);
   const size_t strips = columns / kStrip, strip_stride = kStrip * k;
+  const float* const packed = static_cast<const float*>(args.packed);
   // One or two rows: several strips at a time, so that enough sums are under way.
   const size_t together = rows == 1 ? 4 : rows == 2 ? 2 : 1;
   size_t strip = 0;
@@ -141,7 +142,7 @@ void GemmPanel(const GemmPanelArgs& args) {
     for (size_t i = 0; i < k; i += depth) {
       float* const c = args.c + strip * kStrip;
       const Block block{.a = args.a + i,
-                        .w = args.packed + strip * strip_stride + i * kStrip,
+                        .w = packed + strip * strip_stride + i * kStrip,
                         .start = i == 0 ? args.bias + strip * kStrip : c,
                         .c = c,
                         .lda = k,
@@ -160,8 +161,7 @@ void GemmPanel(const GemmPanelArgs& args) {
     strip += wide ? together : 1;
   }
   if (strips * kStrip < columns) {
-    MultiplyTail(args, args.packed + strips * strip_stride, strips * kStrip,
-                 columns - strips * kStrip);
+    MultiplyTail(args, packed + strips * strip_stride, strips * kStrip, columns - strips * kStrip);
   }
 }
 
@@ -169,7 +169,7 @@ void PackPanel(const PackPanelArgs& args) {
   const size_t k = static_cast<size_t>(args.k), columns = static_cast<size_t>(args.columns);
   for (size_t column = 0; column < columns; column += kStrip) {
     const size_t count = std::min(kStrip, columns - column);
-    float* const strip = args.packed + column * k;
+    float* const strip = static_cast<float*>(args.packed) + column * k;
     for (size_t i = 0; i < k; ++i) {
       for (size_t j = 0; j < kStrip; ++j) {
         strip[i * kStrip + j] = j < count ? args.w[(column + j) * k + i] : 0.0f;
@@ -188,12 +188,44 @@ namespace attend {
 
 HWY_EXPORT(PackPanel);
 HWY_EXPORT(GemmPanel);
-PackPanelFn BindPackPanel() { return ATTEND_BIND(PackPanel); }
-GemmPanelFn BindGemmPanel() { return ATTEND_BIND(GemmPanel); }
+GemmKernels BindGemmF32() {
+  return {.pack = ATTEND_BIND(PackPanel), .run = ATTEND_BIND(GemmPanel)};
+}
 
-int64_t PackedPanelFloats(int64_t columns, int64_t k) {
+GemmKernels BindGemm(GemmType type) {
+  switch (type) {
+    case GemmType::kBf16:
+      return BindGemmBf16();
+    case GemmType::kInt8:
+      return BindGemmInt8();
+    default:
+      return BindGemmF32();
+  }
+}
+
+int64_t PackedPanelBytes(GemmType type, int64_t columns, int64_t k) {
   constexpr int64_t kWidestStrip = 32;  // that of AVX-512
-  return (columns + kWidestStrip - 1) / kWidestStrip * kWidestStrip * k;
+  const int64_t wide = (columns + kWidestStrip - 1) / kWidestStrip * kWidestStrip;
+  const int64_t even = (k + 1) / 2 * 2;
+  switch (type) {
+    case GemmType::kBf16:
+      return wide * even * 2;
+    case GemmType::kInt8:
+      return wide * even + wide * 4;  // and the scales
+    default:
+      return wide * k * 4;
+  }
+}
+
+int64_t PreparedRowFloats(GemmType type, int64_t k) {
+  switch (type) {
+    case GemmType::kBf16:
+      return RoundedRowFloats(k);
+    case GemmType::kInt8:
+      return QuantizedRowFloats(k);
+    default:
+      return 0;
+  }
 }
 
 }  // namespace attend

@@ -107,6 +107,24 @@ TEST(ConfigTest, W55ToW59W67W68FieldsOutOfTheirRange) {
       {"activation", [](ModelConfig& c) { c.activation = Activation::kTanh; }},
       {"activation", [](ModelConfig& c) { c.activation = static_cast<Activation>(99); }},
       {"precision", [](ModelConfig& c) { c.precision = Precision::kFile; }},
+      {"f32_layers",
+       [](ModelConfig& c) { c.precision = Precision::kInt8, c.f32_layers = {"layers.2.ffn.up"}; }},
+      {"f32_layers",
+       [](ModelConfig& c) { c.precision = Precision::kBf16, c.f32_layers = {"final_norm"}; }},
+      {"f32_layers",
+       [](ModelConfig& c) {
+         c.precision = Precision::kInt8, c.f32_layers = {"layers.0.ffn.up", "layers.0.ffn.down"};
+       }},
+      {"bf16_layers",
+       [](ModelConfig& c) {
+         c.precision = Precision::kInt8, c.bf16_layers = {"head", "head"};
+       }},
+      {"bf16_layers",
+       [](ModelConfig& c) {
+         c.precision = Precision::kInt8, c.f32_layers = c.bf16_layers = {"head"};
+       }},
+      {"bf16_layers",
+       [](ModelConfig& c) { c.precision = Precision::kInt8, c.bf16_layers = {std::string()}; }},
       {"architecture", [](ModelConfig& c) { c.architecture = ""; }},
       {"architecture", [](ModelConfig& c) { c.architecture = std::string(65536, 'a'); }},
       {"architecture", [](ModelConfig& c) { c.architecture = "../encoder"; }},
@@ -208,6 +226,34 @@ TEST(ConfigTest, UnknownValuesAndKeys) {
                 w.SetString("note.licence", "CC0");
                 w.SetString("tokenizer", "wordpiece");
               }).ok());
+}
+
+// Files that are not in f32 name the layers that are more exact; others must not.
+TEST(ConfigTest, LayersThatAreMoreExact) {
+  ModelConfig config = Small();
+  config.precision = Precision::kInt8;
+  config.f32_layers = {"head", "layers.0.attention.q"};
+  config.bf16_layers = {"layers.1.ffn.down"};
+  const Result<ModelConfig> read = Read(Build(config, AllTensors(config)));
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(read->f32_layers, config.f32_layers);
+  EXPECT_EQ(read->bf16_layers, config.bf16_layers);
+  const auto refused = [](const ModelConfig& of, const char* drop, const char* key,
+                          const std::vector<std::string>& names) {
+    return ReadWith(of, drop, [&](FileWriter& w) { w.SetStrings(key, names); });
+  };
+  Status status = refused(config, "bf16_layers", "bf16_layers", {"layers.1.ffn.down", "head"});
+  EXPECT_EQ(status.code(), ErrorCode::kCorrupt) << status.ToString();
+  EXPECT_NE(status.what().find("ascending"), std::string::npos) << status.ToString();
+  status = refused(config, "f32_layers", "f32_layers", {std::string(1000, 'x')});
+  EXPECT_EQ(status.where(), "f32_layers") << status.ToString();
+  EXPECT_LT(status.what().size(), 200u) << "a hostile name is cut";
+  status = refused(Small(), "", "f32_layers", {"head"});
+  EXPECT_EQ(status.code(), ErrorCode::kUnsupported) << "a file in f32";
+  config.precision = Precision::kBf16;
+  config.bf16_layers.clear();
+  status = refused(config, "", "bf16_layers", {"head"});
+  EXPECT_EQ(status.code(), ErrorCode::kUnsupported) << "a file in bf16";
 }
 
 TEST(NamesTest, AreThoseOfTheFile) {

@@ -142,10 +142,13 @@ TEST(Decoding, OneIsa) {
   if (isa == nullptr) GTEST_SKIP() << "run by Decoding.EveryIsa, a process per ISA";
   int64_t compared = 0;
   uint32_t seed = 1;
-  for (const ModelConfig& config : Configs()) {
-    Result<Model> model = testing::RandomModel(config, 3);
-    ASSERT_TRUE(model.ok()) << model.status().ToString();
+  for (ModelConfig config : Configs()) {
+    // The precision goes with the number of threads: each model meets each.
+    constexpr Precision kPrecisions[] = {Precision::kF32, Precision::kBf16, Precision::kInt8};
     for (const int threads : {1, 2, 3}) {
+      config.precision = kPrecisions[(seed + threads) % 3];
+      Result<Model> model = testing::RandomModel(config, 3);
+      ASSERT_TRUE(model.ok()) << model.status().ToString();
       for (const Share share : {Share::kAuto, Share::kSequences, Share::kRows, Share::kColumns}) {
         RandomDecoding decoding(*model,
                                 {.num_threads = threads,
@@ -156,8 +159,9 @@ TEST(Decoding, OneIsa) {
                                 seed++);
         decoding.Run(25);
         compared += decoding.compared();
-        ASSERT_FALSE(HasFailure()) << config.architecture << ", threads " << threads << ", share "
-                                   << static_cast<int>(share);
+        ASSERT_FALSE(HasFailure())
+            << config.architecture << ", " << Name(config.precision) << ", threads " << threads
+            << ", share " << static_cast<int>(share);
       }
     }
   }

@@ -134,8 +134,11 @@ TEST(FamilyPromise, OneIsa) {
   testing::FamilyConfigs configs(23);
   int64_t compared = 0, different = 0;
   for (uint32_t i = 0; i < kModels; ++i) {
-    const ModelConfig config = configs.Next();
-    SCOPED_TRACE(std::to_string(i) + ": " + testing::Describe(config));
+    ModelConfig config = configs.Next();
+    constexpr Precision kPrecisions[] = {Precision::kF32, Precision::kBf16, Precision::kInt8};
+    config.precision = kPrecisions[i % 3];
+    SCOPED_TRACE(std::to_string(i) + ": " + Name(config.precision) + ", " +
+                 testing::Describe(config));
     Result<Model> model = testing::RandomModel(config, i);
     ASSERT_TRUE(model.ok()) << model.status().ToString();
     PromiseOfModel promise(config, *model, i + 1);

@@ -27,6 +27,29 @@ Matrix Linear(const Matrix& a, const Matrix& w, const std::vector<double>& b) {
   return c;
 }
 
+double RoundBf16(double x) {
+  if (x == 0 || !std::isfinite(x)) return x;
+  // A step is 2^-7 of the power of two below |x|; of denormals 2^-133.
+  const double step = std::ldexp(1.0, std::max(std::ilogb(x), -126) - 7);
+  const double rounded = std::nearbyint(x / step) * step;
+  return std::fabs(rounded) >= std::ldexp(1.0, 128) ? std::copysign(INFINITY, x) : rounded;
+}
+
+Quantized QuantizeRows(const Matrix& x, int64_t group) {
+  Quantized out{Matrix(x.rows, x.columns), Matrix(x.rows, (x.columns + group - 1) / group)};
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t c = 0; c < x.columns; ++c) {
+      double& scale = out.scale.at(r, c / group);
+      scale = std::max(scale, std::fabs(x.at(r, c)) / 127);
+    }
+    for (int64_t c = 0; c < x.columns; ++c) {
+      const double scale = out.scale.at(r, c / group);
+      out.q.at(r, c) = scale == 0 ? 0 : std::nearbyint(x.at(r, c) / scale);
+    }
+  }
+  return out;
+}
+
 Matrix Add(const Matrix& a, const Matrix& b) {
   Matrix c = a;
   for (size_t i = 0; i < c.data.size(); ++i) c.data[i] += b.data[i];

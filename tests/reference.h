@@ -29,6 +29,16 @@ struct Matrix {
 // C = A W^T + b. A [R, K], W [N, K], b [N] or empty.
 Matrix Linear(const Matrix& a, const Matrix& w, const std::vector<double>& b);
 
+// The nearest bf16 (8 bits of mantissa, f32's exponents), ties to even.
+double RoundBf16(double x);
+// Rows as integers, and a scale for each `group` of columns, x = scale q about: scale =
+// max|x| / 127, q = x / scale rounded to the nearest, ties to even. Zeros have the scale 0.
+struct Quantized {
+  Matrix q;      // as x
+  Matrix scale;  // [rows, groups]
+};
+Quantized QuantizeRows(const Matrix& x, int64_t group);
+
 // A + B.
 Matrix Add(const Matrix& a, const Matrix& b);
 

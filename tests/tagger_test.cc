@@ -86,6 +86,37 @@ TEST(ShippedTagger, TagsDevAsTheFrameworkThatTrainedIt) {
   EXPECT_GE(agreement, 0.999);
 }
 
+// The percentage of dev's words that get the right tag.
+double AccuracyOn(const std::vector<Sentence>& sentences, Precision precision) {
+  Result<Tagger> tagger =
+      Tagger::Load(kModel, {.session = {.num_threads = 2, .precision = precision}});
+  EXPECT_TRUE(tagger.ok()) << tagger.status().ToString();
+  std::vector<std::vector<std::string_view>> texts;
+  for (const Sentence& sentence : sentences) {
+    texts.emplace_back(sentence.words.begin(), sentence.words.end());
+  }
+  Result<std::vector<Tags>> tagged = tagger->TagWordsBatch(texts);
+  EXPECT_TRUE(tagged.ok()) << tagged.status().ToString();
+  double words = 0, right = 0;
+  for (size_t s = 0; s < sentences.size(); ++s) {
+    for (size_t w = 0; w < sentences[s].words.size(); ++w, ++words) {
+      right += (*tagged)[s].words[w].label == sentences[s].tags[w] ? 1 : 0;
+    }
+  }
+  return 100 * right / words;
+}
+
+// Chosen by the caller, with no layer more exact than the rest.
+TEST(ShippedTagger, KeepsItsAccuracyInEveryPrecision) {
+  const std::vector<Sentence> sentences = ReadTreebank();
+  const double f32 = AccuracyOn(sentences, Precision::kF32);
+  const double bf16 = AccuracyOn(sentences, Precision::kBf16);
+  const double int8 = AccuracyOn(sentences, Precision::kInt8);
+  std::printf("tagger on dev: %.2f %% in f32, %.2f %% in bf16, %.2f %% in int8\n", f32, bf16, int8);
+  EXPECT_GE(bf16, f32 - 0.1);
+  EXPECT_GE(int8, f32 - 0.3);
+}
+
 // From the raw text: a word counts if begin and end are right, a tagged word if its tag is too.
 TEST(ShippedTagger, CutsAndTagsRawText) {
   Result<Tagger> tagger = Tagger::Load(kModel, {.session = {.num_threads = 2}});

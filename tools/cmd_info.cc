@@ -11,6 +11,14 @@
 namespace attend::tools {
 namespace {
 
+// What becomes of bf16 on the instruction set in use.
+std::string Bf16Text() {
+  const std::string isa = CurrentIsa();
+  const bool has_unit = isa == "avx512_bf16" || isa == "amx";
+  return has_unit ? "widened to f32; this CPU's bf16 unit is not used"
+                  : "widened to f32; there is no bf16 unit";
+}
+
 void PrintJson(const ModelOptions& options, const ThreadAdvice& advice, Console* console) {
   JsonWriter writer;
   writer.BeginObject().Key("version").String(Version()).Key("libraries").String(LibraryVersions());
@@ -19,6 +27,8 @@ void PrintJson(const ModelOptions& options, const ThreadAdvice& advice, Console*
   writer.EndObject().Key("isa").String(CurrentIsa()).Key("isas").BeginArray();
   for (const std::string& isa : AvailableIsas()) writer.String(isa);
   writer.EndArray();
+  writer.Key("precisions").BeginObject().Key("f32").String("f32");
+  writer.Key("bf16").String(Bf16Text()).Key("int8").String("exact sums of integers").EndObject();
   writer.Key("threads").Int(options.threads > 0 ? options.threads : advice.num_threads);
   writer.Key("threads_reason").String(options.threads > 0 ? "--threads" : advice.reason);
   writer.EndObject().EndLine();
@@ -43,6 +53,7 @@ void PrintPlain(const ModelOptions& options, const ThreadAdvice& advice, Console
   std::string isas;
   for (const std::string& isa : AvailableIsas()) isas += " " + isa;
   Line("ISA", CurrentIsa() + ", of" + isas, console);
+  Line("precisions", "f32, bf16 (" + Bf16Text() + "), int8 (exact sums of integers)", console);
   const int threads = options.threads > 0 ? options.threads : advice.num_threads;
   Line("threads",
        std::to_string(threads) + " (" + (options.threads > 0 ? "--threads" : advice.reason) + ")",

@@ -126,11 +126,13 @@ Result<GemmRate> MeasureEngineGemm(int threads, double seconds, int64_t n, int64
 
 // attend's own, where plans run another one.
 GemmRate MeasureOwnGemm(int threads, double seconds, int64_t n, int64_t k) {
-  const auto packed = std::make_shared<AlignedFloats>(static_cast<size_t>(PackedPanelFloats(n, k)));
+  const GemmKernels kernels = BindGemm(GemmType::kF32);
+  const auto packed = std::make_shared<AlignedFloats>(
+      static_cast<size_t>(PackedPanelBytes(GemmType::kF32, n, k)) / sizeof(float));
   const AlignedFloats w = SomeFloats(n * k);
-  BindPackPanel()({.w = w.data(), .packed = packed->data(), .columns = n, .k = k});
+  kernels.pack({.w = w.data(), .packed = packed->data(), .columns = n, .k = k});
   const std::vector<float> bias(static_cast<size_t>(n));
-  const GemmPanelFn gemm = BindGemmPanel();
+  const GemmPanelFn gemm = kernels.run;
   const auto make = [&, packed] {
     const auto matrices = std::make_shared<Matrices>(n, k);
     return Work{[&bias, gemm, packed, matrices, n, k] {
@@ -144,7 +146,7 @@ GemmRate MeasureOwnGemm(int threads, double seconds, int64_t n, int64_t k) {
                 },
                 GemmFlops(n, k)};
   };
-  GemmRate rate{.implementation = std::string("attend:") + IsaName(BoundIsa()), .n = n, .k = k};
+  GemmRate rate{.implementation = std::string("f32 attend:") + IsaName(BoundIsa()), .n = n, .k = k};
   rate.one_core = RateOfAll(1, seconds, make);
   rate.all = threads == 1 ? rate.one_core : RateOfAll(threads, seconds, make);
   return rate;
@@ -156,7 +158,7 @@ Result<GemmRate> MeasureF32(int threads, double seconds) {
     const Result<GemmRate> engine = MeasureEngineGemm(threads, seconds, n, k);
     if (!engine.ok()) return engine.status();
     if (engine->all > best.all) best = *engine;
-    if (engine->implementation.starts_with("attend:")) continue;
+    if (engine->implementation.starts_with("f32 attend:")) continue;
     const GemmRate own = MeasureOwnGemm(threads, seconds, n, k);
     if (own.all > best.all) best = own;
   }

@@ -1,7 +1,7 @@
 // Runs one kernel of the AVX2 path a number of times and nothing else: bench/instructions/run
 // counts the instructions.
 //
-//   kernel_runs gemm|attention|layer_norm|gelu REPEATS
+//   kernel_runs gemm|gemm_bf16|gemm_int8|attention|layer_norm|gelu REPEATS
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -35,21 +35,28 @@ AlignedFloats Values(int64_t count) {
 }
 
 // 64 rows of a panel of MiniLM's feed-forward block.
-void RunGemm(int repeats) {
+void RunGemm(GemmType type, int repeats) {
   constexpr int64_t kRows = 64, kColumns = 192, kDepth = 384;
   const AlignedFloats w = Values(kColumns * kDepth), bias = Values(kColumns);
   const AlignedFloats a = Values(kRows * kDepth), c = Values(kRows * kColumns);
-  const AlignedFloats packed = Values(PackedPanelFloats(kColumns, kDepth));
-  BindPackPanel()({.w = w.data(), .packed = packed.data(), .columns = kColumns, .k = kDepth});
-  const GemmPanelFn gemm = BindGemmPanel();
-  const GemmPanelArgs args{.a = a.data(),
+  const AlignedFloats packed = Values(PackedPanelBytes(type, kColumns, kDepth) / 4);
+  const AlignedFloats prepared = Values(kRows * PreparedRowFloats(type, kDepth));
+  const GemmKernels gemm = BindGemm(type);
+  gemm.pack({.w = w.data(), .packed = packed.data(), .columns = kColumns, .k = kDepth});
+  const GemmPanelArgs args{.a = gemm.prepare == nullptr ? a.data() : prepared.data(),
                            .packed = packed.data(),
                            .bias = bias.data(),
                            .c = c.data(),
                            .rows = kRows,
                            .columns = kColumns,
                            .k = kDepth};
-  CountedCalls([&] { gemm(args); }, repeats);
+  const auto call = [&] {
+    if (gemm.prepare != nullptr) {
+      gemm.prepare({.x = a.data(), .out = prepared.data(), .rows = kRows, .k = kDepth});
+    }
+    gemm.run(args);
+  };
+  CountedCalls(call, repeats);
 }
 
 // Two of MiniLM's heads over 128 keys.
@@ -106,7 +113,11 @@ int main(int argc, char** argv) {
     return 7;
   }
   if (kernel == "gemm") {
-    attend::RunGemm(repeats);
+    attend::RunGemm(attend::GemmType::kF32, repeats);
+  } else if (kernel == "gemm_bf16") {
+    attend::RunGemm(attend::GemmType::kBf16, repeats);
+  } else if (kernel == "gemm_int8") {
+    attend::RunGemm(attend::GemmType::kInt8, repeats);
   } else if (kernel == "attention") {
     attend::RunAttention(repeats);
   } else if (kernel == "layer_norm") {
@@ -114,7 +125,8 @@ int main(int argc, char** argv) {
   } else if (kernel == "gelu") {
     attend::RunGelu(repeats);
   } else {
-    std::fprintf(stderr, "usage: %s gemm|attention|layer_norm|gelu REPEATS\n", argv[0]);
+    std::fprintf(stderr, "usage: %s gemm|gemm_bf16|gemm_int8|attention|layer_norm|gelu REPEATS\n",
+                 argv[0]);
     return 2;
   }
   return 0;

@@ -23,7 +23,7 @@ Status AddLogits(Graph& graph, Value x) {
                          .bias = "logits_bias",
                          .scale = static_cast<float>(config.logits_scale),
                          .shared = config.tied_head};
-  Result<Linear> linear = graph.weights().GetLinear({rows}, 0);
+  Result<Linear> linear = graph.GetLinear({rows}, 0);
   if (!linear.ok()) return linear.status();
   graph.logits = ops::AddLinear(graph, x, "logits", *std::move(linear));
   return Status();

@@ -45,6 +45,14 @@ inline GatedFn BindGated(Activation activation) {
   }
 }
 
+inline StepCost LinearCost(const Linear& linear) {
+  // Of int8 on AVX2, beside f32: docs/performance.md.
+  constexpr double kInt8Rate = 1.6;
+  return {.flops_per_row = 2.0 * static_cast<double>(linear.kernel->n() * linear.kernel->k()),
+          .flop_rate = linear.kernel->type() == GemmType::kInt8 ? kInt8Rate : 1.0,
+          .weight_bytes = static_cast<double>(linear.weights->bytes())};
+}
+
 class LinearStep final : public Step {
  public:
   struct Options {
@@ -66,7 +74,8 @@ class LinearStep final : public Step {
   void Run(const StepContext& context) const override {
     const Panels& panels = linear_.kernel->panels();
     const int64_t n = linear_.kernel->n();
-    const float* x = context.ReadPadded(x_);
+    const float* const x =
+        linear_.kernel->Prepare(context.rows, context.ReadPadded(x_), context.prepared);
     float* const y = context.Tile(y_);
     for (int64_t panel = context.PartBegin(panels.count); panel < context.PartEnd(panels.count);
          ++panel) {
@@ -91,10 +100,7 @@ class LinearStep final : public Step {
            linear_.kernel->implementation();
   }
 
-  StepCost cost() const override {
-    return {.flops_per_row = 2.0 * static_cast<double>(linear_.kernel->n() * linear_.kernel->k()),
-            .weight_bytes = static_cast<double>(linear_.weights->bytes())};
-  }
+  StepCost cost() const override { return LinearCost(linear_); }
 
  private:
   void Store(const StepContext& context, int64_t begin, int64_t columns, float* y,
@@ -157,7 +163,7 @@ inline Value AddLinear(Graph& graph, Value x, const std::string& name, Linear li
 // The same with W = `name`.weight and b = `name`.bias.
 inline Result<Value> AddLinear(Graph& graph, Value x, const std::string& name,
                                LinearStep::Options options = {}) {
-  Result<Linear> linear = graph.weights().GetLinear(name);
+  Result<Linear> linear = graph.GetLinear(name);
   if (!linear.ok()) return linear.status();
   return AddLinear(graph, x, name, *std::move(linear), options);
 }

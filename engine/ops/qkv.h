@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/graph.h"
+#include "engine/ops/linear.h"
 #include "engine/ops/rotary.h"
 #include "kernels/attention.h"
 #include "kernels/layer_norm.h"
@@ -81,7 +82,8 @@ class QkvStep final : public Step {
         pack_(BindPackKv()) {}
 
   void Run(const StepContext& context) const override {
-    const float* x = context.ReadPadded(x_);
+    const float* const x =
+        linear_.kernel->Prepare(context.rows, context.ReadPadded(x_), context.prepared);
     for (int64_t group = context.PartBegin(groups_.count());
          group < context.PartEnd(groups_.count()); ++group) {
       context.runners[kernel_]->RunPanel(*linear_.weights, group, context.rows, x, context.panel);
@@ -101,10 +103,7 @@ class QkvStep final : public Step {
            (transform_.rotary == nullptr ? "" : "rotary, ") + linear_.kernel->implementation();
   }
 
-  StepCost cost() const override {
-    return {.flops_per_row = 2.0 * static_cast<double>(linear_.kernel->n() * linear_.kernel->k()),
-            .weight_bytes = static_cast<double>(linear_.weights->bytes())};
-  }
+  StepCost cost() const override { return LinearCost(linear_); }
 
  private:
   int64_t query_columns() const { return projections_.queries ? groups_.query_columns() : 0; }
@@ -226,7 +225,7 @@ inline Result<int> AddQkv(Graph& graph, Value x, const std::string& name, const 
   }
   int64_t columns = projections.queries ? groups.query_columns() : 0;
   if (projections.keys) columns += groups.key_columns() + groups.value_columns();
-  Result<Linear> linear = graph.weights().GetLinear(blocks, columns);
+  Result<Linear> linear = graph.GetLinear(blocks, columns);
   if (!linear.ok()) return linear.status();
   Result<HeadTransform> transform = HeadTransform();
   if (projections.memory != Memory::kSource) transform = GetHeadTransform(graph, name);

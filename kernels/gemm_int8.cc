@@ -1,0 +1,274 @@
+// As gemm_highway.cc, in integers: two of K side by side, rows as int16, weights as int8 that are
+// widened when they are loaded. A multiply-add of pairs (pmaddwd) is exact for any numbers of int8;
+// the one that takes bytes (pmaddubsw) saturates on some, and counted in instructions is not faster
+// here, since what it gives has to be widened too.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "kernels/gemm_highway.h"
+#include "kernels/simd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/gemm_int8.cc"
+#include "hwy/cache_control.h"
+#include "hwy/foreach_target.h"
+#include "kernels/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend {
+namespace HWY_NAMESPACE {
+namespace {  // the names are those of the other GEMMs
+
+using I32 = hn::RebindToSigned<F32>;
+using I16 = hn::Repartition<int16_t, I32>;
+using I8 = hn::Rebind<int8_t, I16>;  // half a vector
+
+// Columns of a strip.
+constexpr size_t kStrip = 2 * kLanes;
+
+// Rows at a time: with two vectors of sums each, two of W, a broadcast and a product they fill the
+// registers (16 on AVX2).
+#if HWY_TARGET == HWY_AVX3
+constexpr size_t kMostRows = 12;
+#elif HWY_TARGET == HWY_AVX2
+constexpr size_t kMostRows = 6;
+#else
+constexpr size_t kMostRows = 4;
+#endif
+
+// Pairs of a group of K, which have a scale.
+constexpr size_t kGroupPairs = static_cast<size_t>(kQuantizeGroup) / 2;
+
+// 512 pairs of rows of a strip of AVX2 are 16 KiB, half of L1.
+constexpr size_t kDepth = 512;
+static_assert(kDepth % kGroupPairs == 0);
+
+// Bytes ahead of the ones in work that are fetched.
+constexpr size_t kAhead = 2048;
+
+// What a block of rows is multiplied with: kStrips strips, pairs [begin, end) of their K rows.
+struct Block {
+  const float* a;             // [rows; lda]: the scales of the groups, then pairs
+  const int8_t* w;            // the first strip's first pair of all
+  const float* column_scale;  // [columns]
+  const float* bias;          // [columns]
+  float* c;                   // [rows, columns; ldc]; holds the totals between groups
+  size_t lda, ldc;
+  size_t strip_stride;  // bytes from one strip to the next
+  size_t begin, end, pairs;
+};
+
+// Two int16 of a row in every lane.
+HWY_INLINE hn::Vec<I16> BroadcastPair(const float* pair) {
+  int32_t bits;
+  std::memcpy(&bits, pair, sizeof(bits));
+  return hn::BitCast(I16(), hn::Set(I32(), bits));
+}
+
+// The compiler finishes `v` before whatever stands behind: it likes to begin all products at once,
+// and keeps the sums in memory for it.
+HWY_INLINE void KeepInRegister(VI& v) { asm volatile("" : "+v"(v.raw)); }
+
+// Sums up one group of at most kGroupPairs pairs and adds it to the totals. There are not enough
+// registers for both, so the totals stay in C.
+template <size_t kR, size_t kStrips>
+HWY_INLINE void MultiplyGroup(const Block& block, size_t begin) {
+  const F32 d;
+  const I32 di;
+  constexpr size_t kVectors = 2 * kStrips;
+  const size_t group = begin / kGroupPairs, end = std::min(begin + kGroupPairs, block.end);
+  const size_t groups = (block.pairs + kGroupPairs - 1) / kGroupPairs;
+  VI sums[kR * kVectors];
+  Unroll<kR * kVectors>([&](auto i) ATTEND_INLINE_LAMBDA { sums[i] = hn::Zero(di); });
+  const float* a[kR];
+  Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA { a[r] = block.a + r * block.lda + groups; });
+  VI unused = hn::Zero(di);
+  for (size_t i = begin; i < end; ++i) {
+    hn::Vec<I16> columns[kVectors];
+    Unroll<kStrips>([&](auto s) ATTEND_INLINE_LAMBDA {
+      const int8_t* strip = block.w + s * block.strip_stride + i * (2 * kStrip);
+      columns[2 * s] = hn::PromoteTo(I16(), hn::Load(I8(), strip));
+      columns[2 * s + 1] = hn::PromoteTo(I16(), hn::Load(I8(), strip + kStrip));
+      hwy::Prefetch(strip + kAhead);
+    });
+    Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA {
+      const hn::Vec<I16> pair = BroadcastPair(a[r] + i);
+      Unroll<kVectors>([&](auto v) ATTEND_INLINE_LAMBDA {
+        constexpr size_t s = r * kVectors + v;
+        sums[s] = hn::ReorderWidenMulAccumulate(di, columns[v], pair, sums[s], unused);
+        KeepInRegister(sums[s]);
+      });
+    });
+  }
+  VF totals[kR * kVectors];
+  Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA {
+    const VF row_scale = hn::Set(d, block.a[r * block.lda + group]);
+    Unroll<kVectors>([&](auto v) ATTEND_INLINE_LAMBDA {
+      constexpr size_t s = r * kVectors + v;
+      totals[s] = hn::Mul(hn::ConvertTo(d, sums[s]), row_scale);
+    });
+  });
+  const auto c_at = [&](auto s) ATTEND_INLINE_LAMBDA {
+    return block.c + s / kVectors * block.ldc + s % kVectors * kLanes;
+  };
+  if (begin > 0) {
+    Unroll<kR * kVectors>([&](auto s) ATTEND_INLINE_LAMBDA {
+      totals[s] = hn::Add(hn::LoadU(d, c_at(s)), totals[s]);
+    });
+  }
+  if (end == block.pairs) {
+    Unroll<kR * kVectors>([&](auto s) ATTEND_INLINE_LAMBDA {
+      const VF scale = hn::LoadU(d, block.column_scale + s % kVectors * kLanes);
+      const VF bias = hn::LoadU(d, block.bias + s % kVectors * kLanes);
+      totals[s] = hn::Add(hn::Mul(totals[s], scale), bias);
+    });
+  }
+  Unroll<kR * kVectors>([&](auto s) ATTEND_INLINE_LAMBDA { hn::StoreU(totals[s], d, c_at(s)); });
+}
+
+template <size_t kR, size_t kStrips>
+HWY_NOINLINE void MultiplyBlock(const Block& block) {
+  for (size_t i = block.begin; i < block.end; i += kGroupPairs)
+    MultiplyGroup<kR, kStrips>(block, i);
+}
+
+using MultiplyFn = void (*)(const Block&);
+template <size_t... kI>
+constexpr std::array<MultiplyFn, sizeof...(kI)> MakeMultiplies(std::index_sequence<kI...> /*i*/) {
+  return {&MultiplyBlock<kI + 1, 1>...};
+}
+constexpr auto kMultiplies = MakeMultiplies(std::make_index_sequence<kMostRows>());
+
+// All rows times `block`'s one strip.
+void MultiplyRows(Block block, size_t rows) {
+  size_t blocks = (rows + kMostRows - 1) / kMostRows;
+  for (; blocks > 0; --blocks) {
+    const size_t count = (rows + blocks - 1) / blocks;
+    kMultiplies[count - 1](block);
+    block.a += count * block.lda;
+    block.c += count * block.ldc;
+    rows -= count;
+  }
+}
+
+size_t RoundToStrip(size_t columns) { return (columns + kStrip - 1) / kStrip * kStrip; }
+
+// The columns behind the last whole strip, by way of a strip of our own. `block` is of them; the
+// scales go on to the strip's end.
+void MultiplyTail(Block block, const GemmPanelArgs& args, size_t column, size_t count) {
+  const size_t columns = static_cast<size_t>(args.columns), rows = static_cast<size_t>(args.rows);
+  alignas(64) float bias[kStrip] = {};
+  alignas(64) float c[kMostRows * kStrip];
+  std::memcpy(bias, args.bias + column, count * sizeof(float));
+  block.bias = bias;
+  block.c = c;
+  block.ldc = kStrip;
+  for (size_t row = 0; row < rows; row += kMostRows) {
+    const size_t some = std::min(kMostRows, rows - row);
+    kMultiplies[some - 1](block);
+    for (size_t r = 0; r < some; ++r) {
+      std::memcpy(args.c + (row + r) * columns + column, c + r * kStrip, count * sizeof(float));
+    }
+    block.a += some * block.lda;
+  }
+}
+
+void GemmPanel(const GemmPanelArgs& args) {
+  const size_t rows = static_cast<size_t>(args.rows), columns = static_cast<size_t>(args.columns);
+  const size_t pairs = (static_cast<size_t>(args.k) + 1) / 2;
+  const size_t strips = columns / kStrip, strip_stride = 2 * kStrip * pairs;
+  const auto* const packed = static_cast<const int8_t*>(args.packed);
+  const float* const scales =
+      reinterpret_cast<const float*>(packed + 2 * pairs * RoundToStrip(columns));
+  // One or two rows: several strips at a time, so that enough sums are under way.
+  const size_t together = rows == 1 ? 4 : rows == 2 ? 2 : 1;
+  const size_t depth = rows <= kMostRows ? pairs : kDepth;
+  const auto block_at = [&](size_t strip) {
+    return Block{.a = args.a,
+                 .w = packed + strip * strip_stride,
+                 .column_scale = scales + strip * kStrip,
+                 .bias = args.bias + strip * kStrip,
+                 .c = args.c + strip * kStrip,
+                 .lda = static_cast<size_t>(QuantizedRowFloats(args.k)),
+                 .ldc = columns,
+                 .strip_stride = strip_stride,
+                 .begin = 0,
+                 .end = pairs,
+                 .pairs = pairs};
+  };
+  size_t strip = 0;
+  while (strip < strips) {
+    const bool wide = together > 1 && strips - strip >= together;
+    Block block = block_at(strip);
+    for (size_t i = 0; i < pairs; i += depth) {
+      block.begin = i;
+      block.end = std::min(i + depth, pairs);
+      if (!wide) {
+        MultiplyRows(block, rows);
+      } else if (rows == 1) {
+        MultiplyBlock<1, 4>(block);
+      } else {
+        MultiplyBlock<2, 2>(block);
+      }
+    }
+    strip += wide ? together : 1;
+  }
+  if (strips * kStrip < columns) {
+    MultiplyTail(block_at(strips), args, strips * kStrip, columns - strips * kStrip);
+  }
+}
+
+// Of one column: max|w| / 127, so that 127 times it is finite.
+float ColumnScale(const float* w, size_t k) {
+  float largest = 0;
+  for (size_t i = 0; i < k; ++i) largest = std::max(largest, std::fabs(w[i]));
+  const float scale = largest / 127.0f;
+  return std::isfinite(scale * 127.0f) ? scale : std::nextafter(scale, 0.0f);
+}
+
+// A column so small that its scale is 0 is one of zeros.
+int8_t QuantizeWeight(float w, float scale) {
+  if (scale == 0) return 0;
+  const hn::CappedTag<float, 1> d;
+  const int32_t q = hn::GetLane(hn::NearestInt(hn::Set(d, w / scale)));
+  return static_cast<int8_t>(std::clamp(q, -127, 127));
+}
+
+void PackPanel(const PackPanelArgs& args) {
+  const size_t k = static_cast<size_t>(args.k), columns = static_cast<size_t>(args.columns);
+  const size_t pairs = (k + 1) / 2;
+  auto* const packed = static_cast<int8_t*>(args.packed);
+  float* const scales = reinterpret_cast<float*>(packed + 2 * pairs * RoundToStrip(columns));
+  for (size_t column = 0; column < RoundToStrip(columns); ++column) {
+    const float* const w = args.w + column * k;
+    const float scale = column < columns ? ColumnScale(w, k) : 0.0f;
+    scales[column] = scale;
+    int8_t* const to =
+        packed + column / kStrip * kStrip * 2 * pairs + column % kStrip * 2;  // then every strip
+    for (size_t i = 0; i < 2 * pairs; ++i) {
+      const bool there = column < columns && i < k;
+      to[i / 2 * (2 * kStrip) + i % 2] = there ? QuantizeWeight(w[i], scale) : int8_t{0};
+    }
+  }
+}
+
+}  // namespace
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace attend
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attend {
+
+HWY_EXPORT(PackPanel);
+HWY_EXPORT(GemmPanel);
+GemmKernels BindGemmInt8() {
+  return {.pack = ATTEND_BIND(PackPanel), .run = ATTEND_BIND(GemmPanel), .prepare = BindQuantize()};
+}
+
+}  // namespace attend
+#endif  // HWY_ONCE

@@ -1,0 +1,129 @@
+#include "kernels/quantize.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "kernels/simd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/quantize.cc"
+#include "hwy/foreach_target.h"
+#include "kernels/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend {
+namespace HWY_NAMESPACE {
+
+using U32 = hn::RebindToUnsigned<F32>;
+using I32 = hn::RebindToSigned<F32>;
+
+// The upper half of the bits is the bf16; adding just under half of its last place, and one more if
+// it is odd, rounds to the nearest with ties to even and carries into the exponent as it should.
+HWY_INLINE VF RoundToBf16(VF x) {
+  const F32 d;
+  const U32 du;
+  const auto bits = hn::BitCast(du, x);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1u));
+  const auto rounded = hn::Add(hn::Add(bits, hn::Set(du, 0x7FFFu)), odd);
+  // Of a NaN the carry could make a number: it is made quiet instead.
+  const auto quiet = hn::Or(bits, hn::Set(du, 0x400000u));
+  const auto kept = hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(x)), quiet, rounded);
+  return hn::BitCast(d, hn::And(kept, hn::Set(du, 0xFFFF0000u)));
+}
+
+void RoundBf16(const PrepareRowsArgs& args) {
+  const F32 d;
+  const size_t k = static_cast<size_t>(args.k);
+  const size_t ld = static_cast<size_t>(RoundedRowFloats(args.k));
+  for (int64_t row = 0; row < args.rows; ++row) {
+    const float* x = args.x + static_cast<size_t>(row) * k;
+    float* const out = args.out + static_cast<size_t>(row) * ld;
+    size_t i = 0;
+    for (; i + kLanes <= k; i += kLanes) {
+      hn::StoreU(RoundToBf16(hn::LoadU(d, x + i)), d, out + i);
+    }
+    // kLanes is even, so an odd K has a tail, and the zero behind it comes with the tail's zeros.
+    if (i < k) StoreTail(RoundToBf16(LoadTail(d, x + i, k - i)), d, out + i, ld - i);
+  }
+}
+
+// The bits of the largest magnitude of `k` elements. Magnitudes order as their bits do, infinity
+// above all numbers and NaN above infinity, so nothing is lost, as it would be by a maximum of
+// floats.
+HWY_INLINE int32_t LargestMagnitudeBits(const float* x, size_t k) {
+  const F32 d;
+  const I32 di;
+  const auto magnitude = hn::Set(di, 0x7FFFFFFF);
+  VI largest = hn::Zero(di);
+  size_t i = 0;
+  for (; i + kLanes <= k; i += kLanes) {
+    largest = hn::Max(largest, hn::And(hn::BitCast(di, hn::LoadU(d, x + i)), magnitude));
+  }
+  if (i < k) {
+    largest = hn::Max(largest, hn::And(hn::BitCast(di, LoadTail(d, x + i, k - i)), magnitude));
+  }
+  return hn::GetLane(hn::MaxOfLanes(di, largest));
+}
+
+HWY_INLINE void QuantizeElements(const float* x, size_t k, float inverse, int16_t* out) {
+  const F32 d;
+  const hn::Rebind<int16_t, F32> d16;
+  const VF factor = hn::Set(d, inverse);
+  size_t i = 0;
+  for (; i + kLanes <= k; i += kLanes) {
+    const auto q = hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), factor));
+    hn::StoreU(hn::DemoteTo(d16, q), d16, out + i);
+  }
+  if (i < k) {
+    alignas(64) int16_t tail[kLanes];
+    const auto q = hn::NearestInt(hn::Mul(LoadTail(d, x + i, k - i), factor));
+    hn::StoreU(hn::DemoteTo(d16, q), d16, tail);
+    std::memcpy(out + i, tail, (k - i + 1) / 2 * 2 * sizeof(int16_t));
+  }
+}
+
+// One group [count]; returns its scale.
+HWY_INLINE float QuantizeGroup(const float* x, size_t count, int16_t* out) {
+  constexpr float kSmallest = 0x1p-119f;
+  const float largest = std::bit_cast<float>(LargestMagnitudeBits(x, count));
+  if (std::isfinite(largest) && largest >= kSmallest) {
+    QuantizeElements(x, count, 127.0f / largest, out);
+    return largest / 127.0f;
+  }
+  std::memset(out, 0, (count + 1) / 2 * 2 * sizeof(*out));
+  return std::isfinite(largest) ? 0.0f : std::numeric_limits<float>::quiet_NaN();
+}
+
+void Quantize(const PrepareRowsArgs& args) {
+  const size_t k = static_cast<size_t>(args.k), group = static_cast<size_t>(kQuantizeGroup);
+  const size_t groups = static_cast<size_t>(QuantizeGroups(args.k));
+  const size_t ld = static_cast<size_t>(QuantizedRowFloats(args.k));
+  for (int64_t row = 0; row < args.rows; ++row) {
+    const float* const x = args.x + static_cast<size_t>(row) * k;
+    float* const scales = args.out + static_cast<size_t>(row) * ld;
+    int16_t* const out = reinterpret_cast<int16_t*>(scales + groups);
+    for (size_t g = 0; g < groups; ++g) {
+      const size_t begin = g * group, count = std::min(group, k - begin);
+      scales[g] = QuantizeGroup(x + begin, count, out + begin);
+    }
+  }
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace attend
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attend {
+
+HWY_EXPORT(RoundBf16);
+HWY_EXPORT(Quantize);
+PrepareRowsFn BindRoundBf16() { return ATTEND_BIND(RoundBf16); }
+PrepareRowsFn BindQuantize() { return ATTEND_BIND(Quantize); }
+
+}  // namespace attend
+#endif  // HWY_ONCE

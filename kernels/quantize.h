@@ -1,0 +1,39 @@
+// Rows of activations on their way into a GEMM of lower precision (kernels/gemm_highway.h): rounded
+// to bf16, or quantised to int8 with a scale for each row.
+#ifndef ATTEND_KERNELS_QUANTIZE_H_
+#define ATTEND_KERNELS_QUANTIZE_H_
+
+#include <cstdint>
+
+namespace attend {
+
+struct PrepareRowsArgs {
+  const float* x = nullptr;  // [R, K]
+  float* out = nullptr;      // [R, RoundedRowFloats(K) or QuantizedRowFloats(K)]
+  int64_t rows = 0, k = 0;
+};
+using PrepareRowsFn = void (*)(const PrepareRowsArgs&);
+
+// out = x rounded to the nearest bf16, ties to even, still as f32; behind an odd K one zero, since
+// the GEMM takes two of K at a time. As IEEE has it: what is nearer to 2^128 than to the largest
+// bf16 becomes infinity, NaN stays NaN, denormals are kept.
+// Error: 2^-9 |x|, or 2^-134 where x is denormal.
+constexpr int64_t RoundedRowFloats(int64_t k) { return (k + 1) / 2 * 2; }
+PrepareRowsFn BindRoundBf16();
+
+// A row is cut into groups of kQuantizeGroup elements, from its start; each becomes integers q and
+// a scale s, x = s q about: s = max|x| / 127, q = x (127 / max|x|) rounded to the nearest, ties to
+// even; -127 to 127. A scale for the whole row would let one large element take the others' bits:
+// MiniLM then loses twice as much (docs/performance.md). A row of `out` is the scales, then q as
+// int16, two for a float; behind an odd K one zero. The bits are the same on every ISA.
+// Edges: a group with max|x| below 2^-119 (where 127 / max|x| would be infinite) counts as zeros:
+// s = 0, q = 0. One with a NaN or infinity gets s = NaN, q = 0: all that is made of it is NaN.
+// Error: |x - s q| <= 0.5001 s.
+inline constexpr int64_t kQuantizeGroup = 64;
+constexpr int64_t QuantizeGroups(int64_t k) { return (k + kQuantizeGroup - 1) / kQuantizeGroup; }
+constexpr int64_t QuantizedRowFloats(int64_t k) { return QuantizeGroups(k) + (k + 1) / 2; }
+PrepareRowsFn BindQuantize();
+
+}  // namespace attend
+
+#endif  // ATTEND_KERNELS_QUANTIZE_H_
