@@ -403,6 +403,42 @@ TEST(ConvertTest, Bf16RoundsToNearestEven) {
   }
 }
 
+// A file in int8 stores what it computes with; layers that lose too much are stored as they are
+// computed. Nothing is left beside it.
+TEST(ConvertTest, PrecisionDecidesHowWeightsAreStored) {
+  for (const double budget : {0.0, 0.012, 1.0}) {
+    TestFolder out;
+    ConvertReport report;
+    const Status status = ConvertFolder({.folder = HfPath("bert"),
+                                         .output = out.Path("m"),
+                                         .precision = Precision::kInt8,
+                                         .budget = budget},
+                                        &report);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    EXPECT_FALSE(out.Has("m.measured"));
+    const Converted file(out.Path("m"));
+    ASSERT_TRUE(file.config().ok()) << file.config().status().ToString();
+    const ModelConfig& config = *file.config();
+    EXPECT_EQ(config.precision, Precision::kInt8);
+    EXPECT_EQ(config.f32_layers.empty(), budget > 0);
+    EXPECT_EQ(config.bf16_layers.empty(), budget != 0.012);
+    const auto stored = [&](const std::string& name) {
+      return file.view().FindTensor(name + ".weight")->dtype;
+    };
+    for (const std::string& name : config.f32_layers) EXPECT_EQ(stored(name), DType::kF32) << name;
+    for (const std::string& name : config.bf16_layers) {
+      EXPECT_EQ(stored(name), DType::kBf16) << name;
+    }
+    EXPECT_EQ(stored("embeddings.tokens"), DType::kI8);
+    if (budget == 1.0) {
+      EXPECT_EQ(stored("layers.0.ffn.down"), DType::kI8);
+    }
+    const auto loss = std::find_if(report.understood.begin(), report.understood.end(),
+                                   [](const auto& line) { return line.first == "loss"; });
+    EXPECT_NE(loss, report.understood.end());
+  }
+}
+
 TEST(ConvertTest, Int8OfHalfPrecisionFolders) {
   for (const char* name : {"bert_f16", "bert_bf16"}) {
     TestFolder out;

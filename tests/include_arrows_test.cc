@@ -32,7 +32,7 @@ const std::vector<Arrow>& Arrows() {
       {"tools/cmd_info", {"attend/", "tools/", "bench/harness/machine.h"}},
       {"tools/",
        {"attend/", "tools/", "engine/format.h", "engine/config.h", "engine/atomic_file.h",
-        "engine/generate_settings.h", "engine/text/tokenizer_data.h"}},
+        "engine/generate_settings.h", "engine/layer_choice.h", "engine/text/tokenizer_data.h"}},
       {"tests/", {"attend/", "bench/harness/", "engine/", "kernels/", "tests/", "tools/", "hwy/"}},
       // It is part of the program, as tests/ and the other benches are not.
       {"bench/harness/", {"attend/", "bench/harness/", "engine/", "kernels/", "hwy/"}},

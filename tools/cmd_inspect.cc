@@ -75,6 +75,12 @@ void WriteFamily(const ModelConfig& c, JsonWriter* writer) {
   if (c.intermediate_size > 0) writer->Key("activation").String(Name(c.activation));
 }
 
+void WriteNames(const char* key, const std::vector<std::string>& names, JsonWriter* writer) {
+  writer->Key(key).BeginArray();
+  for (const std::string& name : names) writer->String(name);
+  writer->EndArray();
+}
+
 void PrintJson(const std::string& path, const Model& model, const FileView& file,
                const ModelConfig& config, Console* console) {
   const ModelInfo& info = model.info();
@@ -83,12 +89,13 @@ void PrintJson(const std::string& path, const Model& model, const FileView& file
   writer.Key("architecture").String(info.architecture).Key("source").String(info.source);
   writer.Key("description").String(info.description).Key("task").String(Name(info.task));
   writer.Key("precision").String(Name(info.precision));
+  WriteNames("f32_layers", config.f32_layers, &writer);
+  WriteNames("bf16_layers", config.bf16_layers, &writer);
   for (const Field& field : Sizes(info)) writer.Key(field.key).Int(field.value);
   WriteFamily(config, &writer);
   writer.Key("pooling").String(info.pooling).Key("normalized").Bool(info.normalized);
-  writer.Key("tokenizer").String(info.tokenizer).Key("labels").BeginArray();
-  for (const std::string& label : info.labels) writer.String(label);
-  writer.EndArray();
+  writer.Key("tokenizer").String(info.tokenizer);
+  WriteNames("labels", info.labels, &writer);
   if (const std::optional<size_t> bytes = SessionBytes(model)) {
     writer.Key("session_bytes").Int(static_cast<int64_t>(*bytes));
   }
@@ -111,6 +118,12 @@ void Line(std::string_view key, std::string_view value, Console* console) {
   console->out().Write(console->Paint(line, "2") + Printable(value) + "\n");
 }
 
+std::string Joined(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : " ") + name;
+  return all;
+}
+
 void PrintPlain(const std::string& path, const Model& model, const FileView& file,
                 const ModelConfig& config, bool tensors, Console* console) {
   const ModelInfo& info = model.info();
@@ -120,6 +133,8 @@ void PrintPlain(const std::string& path, const Model& model, const FileView& fil
   Line("source", info.source, console);
   Line("task", Name(info.task), console);
   Line("precision", Name(info.precision), console);
+  Line("f32_layers", Joined(config.f32_layers), console);
+  Line("bf16_layers", Joined(config.bf16_layers), console);
   for (const Field& field : Sizes(info)) {
     if (field.value != 0) Line(field.key, std::to_string(field.value), console);
   }
@@ -129,9 +144,7 @@ void PrintPlain(const std::string& path, const Model& model, const FileView& fil
   if (info.vocab_size > 0) {
     Line("tokenizer", info.tokenizer.empty() ? "none: takes ids only" : info.tokenizer, console);
   }
-  std::string labels;
-  for (const std::string& label : info.labels) labels += (labels.empty() ? "" : " ") + label;
-  Line("labels", labels, console);
+  Line("labels", Joined(info.labels), console);
   if (const std::optional<size_t> bytes = SessionBytes(model)) {
     Line("session_bytes", std::to_string(*bytes) + " (8192 tokens, 64 sequences, weights included)",
          console);

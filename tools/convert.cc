@@ -1,15 +1,20 @@
 #include "tools/convert.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <new>
 #include <optional>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "engine/generate_settings.h"
+#include "engine/layer_choice.h"
+#include "tools/calibration.h"
 #include "tools/convert_generation.h"
 #include "tools/convert_plan.h"
 #include "tools/convert_sentence.h"
@@ -61,6 +66,9 @@ class Conversion {
     if (!config.ok()) {
       return {ErrorCode::kUnsupported, config.where() + ": " + config.what(), where_};
     }
+    if (options_.precision == Precision::kBf16 || options_.precision == Precision::kInt8) {
+      ATTEND_RETURN_IF_ERROR(ChooseExactLayers());
+    }
     FileWriter writer;
     WriteConfig(plan_.config, &writer);
     if (plan_.config.task == Task::kGenerate) {
@@ -77,6 +85,33 @@ class Conversion {
   }
 
  private:
+  // The model as the folder has it goes to a file beside the output, is loaded, and measured.
+  Status ChooseExactLayers() {
+    const Precision precision = std::exchange(plan_.config.precision, Precision::kF32);
+    const std::string path = options_.output + ".measured";
+    FileWriter writer;
+    WriteConfig(plan_.config, &writer);
+    ATTEND_RETURN_IF_ERROR(AddTensors(&writer));
+    plan_.config.precision = precision;
+    ATTEND_RETURN_IF_ERROR(writer.Write(path));
+    const Result<Model> model = Model::Load(path);
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);  // it stays mapped
+    if (!model.ok()) return model.status();
+    Result<LayerChoice> choice = ChooseLayers(
+        *model,
+        {.precision = precision, .budget = options_.budget, .texts = CalibrationIds(*model)});
+    if (!choice.ok()) return choice.status();
+    plan_.config.f32_layers = choice->f32_layers;
+    plan_.config.bf16_layers = choice->bf16_layers;
+    if (!choice->measured) {
+      plan_.notes.push_back("what " + std::string(Name(precision)) +
+                            " loses could not be measured: the model's answer is not finite");
+    }
+    choice_ = *std::move(choice);
+    return {};
+  }
+
   const FolderReader& transformer() const { return inside_.has_value() ? *inside_ : *folder_; }
 
   Status ReadFolder() {
@@ -212,14 +247,26 @@ class Conversion {
     return {};
   }
 
+  // Of all weights but those of layers that are more exact than the rest.
   WeightStorage Storage() const {
-    const bool bf16 =
-        options_.precision == Precision::kBf16 && options_.weights == WeightStorage::kKeep;
-    return bf16 ? WeightStorage::kBf16 : options_.weights;
+    if (options_.weights != WeightStorage::kKeep) return options_.weights;
+    if (plan_.config.precision == Precision::kBf16) return WeightStorage::kBf16;
+    if (plan_.config.precision == Precision::kInt8) return WeightStorage::kInt8;
+    return WeightStorage::kKeep;
+  }
+
+  WeightStorage StorageOf(const std::string& tensor) const {
+    const std::string layer = tensor.substr(0, tensor.rfind('.'));
+    const auto named = [&](const std::vector<std::string>& layers) {
+      return std::binary_search(layers.begin(), layers.end(), layer);
+    };
+    if (named(plan_.config.f32_layers)) return WeightStorage::kKeep;
+    return named(plan_.config.bf16_layers) ? WeightStorage::kBf16 : Storage();
   }
 
   Status AddTensors(FileWriter* writer) {
     size_t mapped = 0;
+    report_->num_parameters = 0;
     for (const TensorSpec& spec : ExpectedTensors(plan_.config)) {
       const auto from = plan_.tensors.find(spec.name);
       if (from == plan_.tensors.end()) {
@@ -235,7 +282,7 @@ class Conversion {
       source.transposed = part.transposed;
       source.row = part.row;
       if (part.total_rows > 0) source.rows = spec.shape[0];
-      AddWeight(source, spec, Storage(), writer);
+      AddWeight(source, spec, StorageOf(spec.name), writer);
       report_->num_parameters += static_cast<int64_t>(source.num_elements());
     }
     if (mapped != plan_.tensors.size()) {
@@ -349,9 +396,33 @@ class Conversion {
       add("tokenizer", tokenizer_->kind.empty() ? "none: token ids only" : tokenizer_->kind);
     }
     add("precision", Name(c.precision));
+    if (choice_ && choice_->measured) AddChoice(*choice_);
     constexpr const char* kStorageNames[] = {"as in the folder", "bf16", "int8 per output row"};
     add("weights", kStorageNames[static_cast<size_t>(Storage())]);
     add("parameters", std::to_string(report_->num_parameters));
+  }
+
+  // What was measured, and which layers follow from it.
+  void AddChoice(const LayerChoice& choice) {
+    const auto percent = [](double part) {
+      char text[32];
+      std::snprintf(text, sizeof(text), "%.2f %%", 100 * part);
+      return std::string(text);
+    };
+    std::string loss = percent(choice.loss) + " of the answer";
+    if (choice.loss != choice.loss_of_all) {
+      loss += " (" + percent(choice.loss_of_all) + " with every layer in " +
+              Name(plan_.config.precision) + ")";
+    }
+    auto& lines = report_->understood;
+    lines.emplace_back("loss", loss);
+    const auto add_names = [&](const char* key, const std::vector<std::string>& names) {
+      std::string all;
+      for (const std::string& name : names) all += (all.empty() ? "" : " ") + name;
+      if (!all.empty()) lines.emplace_back(key, all);
+    };
+    add_names("in f32", choice.f32_layers);
+    add_names("in bf16", choice.bf16_layers);
   }
 
   const ConvertOptions& options_;
@@ -364,6 +435,7 @@ class Conversion {
   WeightStore weights_;
   ConversionPlan plan_;
   std::shared_ptr<CompiledTokenizer> tokenizer_, target_tokenizer_;
+  std::optional<LayerChoice> choice_;  // of bf16 and int8
   bool lower_case_ = false;
   std::set<std::string, std::less<>> used_;
 };

@@ -24,10 +24,12 @@ enum class WeightStorage {
 struct ConvertOptions {
   std::string folder;
   std::string output;
-  // What the file asks the engine to compute in. kFile: f32. kBf16 also stores weights as BF16,
-  // unless `weights` says something else.
+  // What the file asks the engine to compute in. kFile: f32. kBf16 and kInt8 also store weights as
+  // such, unless `weights` says something else; layers that lose too much in them are measured
+  // (engine/layer_choice.h), and stay more exact.
   Precision precision = Precision::kFile;
   WeightStorage weights = WeightStorage::kKeep;
+  double budget = 0.04;  // what kBf16 and kInt8 may lose of the answer: LayerChoiceOptions
 };
 
 // A tensor of the folder that is not in the file, and why.
@@ -51,7 +53,9 @@ struct ConvertReport {
 };
 
 // Converts `options.folder` to the file `options.output`, which is replaced in one step or left as
-// it was. The same folder gives the same bytes. Memory: at most twice the largest tensor + 64 MiB.
+// it was. The same folder gives the same bytes. Memory: at most twice the largest tensor + 64 MiB;
+// for kBf16 and kInt8, which run the model, what a Session in f32 and in them needs. For a moment
+// there is then a file `output`.measured.
 // Errors: kNotFound, kIo; kCorrupt (a file of the folder is damaged, a tensor is missing or has
 // another shape, a weight is not finite: says which); kUnsupported (naming field, value and what is
 // allowed); kCapacity.
