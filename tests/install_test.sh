@@ -57,6 +57,22 @@ quietly "$CXX" -std=c++20 -DTAG_MODEL='""' -I "$prefix/include" \
         "-Wl,-rpath,$library_dir" -o "$work/plain"
 expect "the example, by the compiler alone" "$tagged" "$("$work/plain" "I saw a saw" "$model")"
 
+# The other examples, as strangers' projects, and what they print.
+example() {  # NAME EXPECTED
+  quietly "$CMAKE" -S "$ATTEND_SOURCE_DIR/examples/$1" -B "$work/$1" -G "$GENERATOR" \
+          -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER="$CXX" -DCMAKE_PREFIX_PATH="$prefix"
+  quietly "$CMAKE" --build "$work/$1"
+  expect "examples/$1" "$2" "$("$work/$1/$1_example" 2> "$work/log" || cat "$work/log")"
+}
+example no_threads $'positive\tWhat a lovely film!\nnegative\tI want my money back.\n2 answered by 1 thread'
+example batcher $'positive\tWhat a lovely film!\nnegative\tI want my money back.\npositive\tThe best evening of the year.\nnegative\tDull, and far too long.\nDEADLINE'
+example executor_pool "What/DET a/DET lovely/ADJ film/NOUN !/PUNCT positive"
+if echo '#include <tbb/task_arena.h>' | "$CXX" -x c++ -fsyntax-only - 2> "$work/log"; then
+  example executor_tbb "I/PRON saw/VERB a/DET saw/NOUN "
+else
+  echo "examples/executor_tbb is left out: it needs libtbb-dev"
+fi
+
 # The library exports its own names only, not those of what it is made of.
 foreign=$(nm -DC --defined-only "$library_dir/libattend.so" |
           grep -E ' [TW] ' | grep -E 'dnnl::|hwy::' || true)
