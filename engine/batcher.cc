@@ -61,8 +61,9 @@ Status MakeWorkers(int count, BatcherCore* core) {
 
 // The tokenizer, if the model has one.
 Status AddTokenizer(BatcherCore* core) {
-  if (core->model.info().tokenizer.empty()) return Status();
-  Result<Tokenizer> tokenizer = RequireTokenizer(core->model, "a batcher");
+  Result<Tokenizer> tokenizer = Tokenizer::FromModel(core->model);
+  if (tokenizer.status().code() == ErrorCode::kNotFound) return Status();
+  if (tokenizer.ok()) tokenizer = RequireTokenizer(core->model, "a batcher");
   if (!tokenizer.ok()) return tokenizer.status();
   PipelineOptions limits;
   limits.session = core->options.session;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "attend/attention.h"
+#include "attend/batcher.h"
 #include "attend/text.h"
 #include "tests/child.h"
 #include "tests/decoder_testing.h"
@@ -208,6 +209,48 @@ TEST_F(MemoryFault, AttentionMap) {
   const Model model = ModelFor(Task::kTokens);
   FailEach("AttentionMap::Create",
            [&] { return CodeOf(AttentionMap::Create(model, {.max_tokens = 64})); });
+}
+
+TEST_F(MemoryFault, Batcher) {
+  const Model model = ModelFor(Task::kSequence);
+  const BatcherOptions options{.session = {.max_tokens = 64}, .num_workers = 2};
+  FailEach("Batcher", [&] { return CodeOf(Batcher::Create(model, options)); });
+  // On this thread, so that every allocation counts: of Submit, the worker and the answer.
+  BatcherOptions served = options;
+  served.start_threads = false;
+  Result<Batcher> batcher = Batcher::Create(model, served);
+  ASSERT_TRUE(batcher.ok());
+  int64_t called = 0, accepted = 0;
+  FailEach("a request", [&] {
+    BatchRequest request;
+    request.text = "a saw, and two more";
+    Result<PendingAnswer> pending = batcher->Submit(request);
+    if (!pending.ok()) return CodeOf(pending);
+    EXPECT_TRUE(batcher->ServeWaiting().ok());
+    return CodeOf(pending->Wait());
+  });
+  FailEach("a request with a function", [&] {
+    ErrorCode code = ErrorCode::kInternal;
+    BatchRequest request;
+    request.text = "a saw";
+    request.done = [&](Result<BatchAnswer> answer) { code = CodeOf(answer), ++called; };
+    const Result<PendingAnswer> pending = batcher->Submit(std::move(request));
+    if (!pending.ok()) return CodeOf(pending);
+    ++accepted;
+    EXPECT_TRUE(batcher->ServeWaiting().ok());
+    return code;
+  });
+  EXPECT_EQ(called, accepted);
+  FailEach(
+      "a late request",
+      [&] {
+        BatchRequest request;
+        request.text = "a saw";
+        request.deadline_us = 1;
+        Result<PendingAnswer> pending = batcher->Submit(request);
+        return pending.ok() ? CodeOf(pending->Wait()) : CodeOf(pending);
+      },
+      ErrorCode::kDeadline);
 }
 
 TEST_F(MemoryFault, Convert) {
