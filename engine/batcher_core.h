@@ -64,6 +64,7 @@ struct BatcherWorker {
   int64_t run_us = 0;
 
  private:
+  void NoteQueue();  // how long each request of the batch has waited
   void Gather();
   BatchAnswer Cut(const Output& output, const BatcherRequest& request, size_t sequence);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <new>
 
+#include "attend/trace.h"
 #include "engine/batcher_core.h"
 #include "engine/text/guard.h"
 
@@ -72,9 +73,25 @@ void BatcherWorker::Gather() {
   if (!type_ids_.empty()) type_ids_.resize(ids_.size(), 0);
 }
 
+void BatcherWorker::NoteQueue() {
+  Trace* const trace = session.data().options.trace;
+  if (trace == nullptr) return;
+  TraceBuffer& buffer = *trace->buffer();
+  const int32_t name = buffer.Name("queue"), thread = ThreadNumber();
+  for (const BatchQueue::Item& item : taken.batch) {
+    const auto& request = static_cast<const BatcherRequest&>(*item);
+    buffer.Add({.begin_ns = request.submitted * 1000,
+                .end_ns = request.started * 1000,
+                .name = name,
+                .thread = thread,
+                .id = buffer.NewId()});
+  }
+}
+
 Result<Output> BatcherWorker::Run() {
   const int64_t begin = SteadyMicroseconds();
   Result<Output> output = WithoutExceptions("Batcher", [&]() -> Result<Output> {
+    NoteQueue();
     Gather();
     StopSignal stop{.stop_at = &stop_at};
     SessionData* const data = &session.data();

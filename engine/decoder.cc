@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "attend/trace.h"
 #include "engine/cache.h"
 #include "engine/check.h"
 #include "engine/models/models.h"
@@ -244,6 +245,10 @@ Status DecodeSessionData::Compile() {
   tally.Size(options.max_rows, &marks);
   tally.Size(options.max_rows, &finished);
   memory_bytes = tally.bytes + rows.bytes();
+  if (options.trace != nullptr) {
+    decoder.set_trace(options.trace->buffer());
+    if (has_encoder) encoder.set_trace(options.trace->buffer());
+  }
   return workers.Start(options.backend, options.executor);
 }
 

@@ -38,6 +38,7 @@ struct DecodeOptions {
   Executor* executor = nullptr;
   ThreadBackend backend = ThreadBackend::kDefault;
   Share share = Share::kAuto;
+  Trace* trace = nullptr;
 };
 
 // Sequences that start, each in one row. `rows` names rows that are not alive.

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/trace_buffer.h"
+
 namespace attend {
 namespace {
 
@@ -119,6 +121,7 @@ Result<PipelineRunner> PipelineRunner::Create(const Model& model, const Pipeline
 
 Status PipelineRunner::Encode(std::string_view text, const std::string_view* pair,
                               SequenceList* list, bool* truncated) {
+  const TraceScope span = TraceOf(options_.session.trace, "tokenize");
   ATTEND_RETURN_IF_ERROR(
       EncodeText(tokenizer_, text, pair, options_.truncate, max_length_, &encoding_));
   *truncated = encoding_.truncated;

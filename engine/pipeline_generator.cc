@@ -10,6 +10,7 @@
 #include "engine/model.h"
 #include "engine/pipeline.h"
 #include "engine/text/guard.h"
+#include "engine/trace_buffer.h"
 
 namespace attend {
 namespace {
@@ -94,7 +95,8 @@ Result<Room> PlanRoom(const Model& model, const SearchSettings& settings, bool h
                  .precision = session.precision,
                  .executor = session.executor,
                  .backend = session.backend,
-                 .share = session.share};
+                 .share = session.share,
+                 .trace = session.trace};
   return room;
 }
 
@@ -183,6 +185,7 @@ Status Generator::Impl::Use(const GenerationSettings& its_settings) {
 }
 
 Status Generator::Impl::Encode(std::string_view text, SequenceList* list, bool* truncated) {
+  const TraceScope traced = TraceOf(options.session.trace, "tokenize");
   EncodeOptions encode;
   encode.max_tokens = options.truncate ? static_cast<int32_t>(max_text) : 0;
   ATTEND_RETURN_IF_ERROR(tokenizer->EncodeInto(text, encode, &encoding));

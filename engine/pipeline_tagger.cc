@@ -11,6 +11,7 @@
 #include "engine/text/letter_case.h"
 #include "engine/text/utf8.h"
 #include "engine/text/words.h"
+#include "engine/trace_buffer.h"
 
 namespace attend {
 namespace {
@@ -109,6 +110,7 @@ struct Tagger::Impl {
 
 Status Tagger::Impl::Prepare(std::string_view text, std::span<const WordSpan> spans, Pieces* pieces,
                              Tags* tags) {
+  const TraceScope traced = TraceOf(options.session.trace, "tokenize");
   const bool shapes = runner.model().data().config.word_shape_types;
   const size_t longest = capacity();
   tags->words.reserve(spans.size());

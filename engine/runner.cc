@@ -18,6 +18,7 @@ struct PlanRun {
   Share share;
   int parts;
   StepTimes* times;
+  const PlanTrace* trace;
   StopSignal* stop;  // or null
 };
 
@@ -155,6 +156,11 @@ void RunPartTimed(void* argument, int part) {
   Walk<StepClock>(run, part, StepClock(times)).Run();
 }
 
+void RunPartTraced(void* argument, int part) {
+  const PlanRun& run = *static_cast<const PlanRun*>(argument);
+  Walk<TraceClock>(run, part, TraceClock(run.trace)).Run();
+}
+
 // A thread's tile, under whichever share needs the most.
 int64_t TileFloats(const PlanRunner& runner) {
   const Plan& plan = runner.plan();
@@ -273,6 +279,16 @@ Status PlanRunner::Create(Graph graph, const PlanLimits& limits, int num_threads
   return Status();
 }
 
+void PlanRunner::set_trace(TraceBuffer* buffer) {
+  trace_ = PlanTrace();
+  trace_.buffer = buffer;
+  if (buffer == nullptr) return;
+  trace_.wait = buffer->Name("wait");
+  for (const std::unique_ptr<Step>& step : plan_.steps) {
+    trace_.steps.push_back(buffer->Name(step->Describe()));
+  }
+}
+
 int64_t PlanRunner::key_rows() const {
   return (limits_.tokens + limits_.sequences * (kKeyBlock - 1)) / kKeyBlock * kKeyBlock;
 }
@@ -325,8 +341,12 @@ Share PlanRunner::Run(const BatchView& batch, Workers* workers, StopSignal* stop
                                   kTileRows, workers->unit_ends);
   workers->next_unit.store(0, std::memory_order_relaxed);
   workers->barrier.Reset(parts);
-  PlanRun run{this, workers, &batch, share, parts, step_times_, stop};
-  workers->threads->Run(parts, step_times_ == nullptr ? &RunPart : &RunPartTimed, &run);
+  PlanRun run{this, workers, &batch, share, parts, step_times_, &trace_, stop};
+  workers->threads->Run(parts,
+                        trace_.buffer != nullptr ? &RunPartTraced
+                        : step_times_ != nullptr ? &RunPartTimed
+                                                 : &RunPart,
+                        &run);
   return share;
 }
 

@@ -14,6 +14,7 @@
 #include "engine/plan.h"
 #include "engine/share.h"
 #include "engine/step_times.h"
+#include "engine/trace_buffer.h"
 #include "kernels/aligned.h"
 
 namespace attend {
@@ -119,6 +120,8 @@ class PlanRunner {
   // From now on runs add their times to `times`, which has room for every thread of their Workers
   // and step of the plan; null: no longer. Not owned.
   void set_step_times(StepTimes* times) { step_times_ = times; }
+  // What runs from now on is noted there (null: nowhere). Allocates.
+  void set_trace(TraceBuffer* buffer);
 
  private:
   template <typename Clock>
@@ -135,6 +138,7 @@ class PlanRunner {
   std::vector<std::vector<LinearRunner*>> runner_tables_;
   std::vector<int64_t> keys_seen_;  // by sequence; of plans that look beyond their batch
   StepTimes* step_times_ = nullptr;
+  PlanTrace trace_;
 };
 
 }  // namespace attend

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "attend/trace.h"
 #include "engine/check.h"
 #include "engine/models/models.h"
 #include "engine/text/guard.h"
@@ -52,6 +53,7 @@ Output MakeOutput(const SessionData& data, Share share) {
 }
 
 Result<Output> RunBatch(SessionData& data, StopSignal* stop) {
+  const TraceScope run(data.trace.buffer, data.trace.run, data.batch.tokens, data.batch.sequences);
   const auto stopped = [stop] { return stop != nullptr && stop->stopped; };
   Share share = data.runner.Run(data.batch, &data.workers, stop);
   if (data.decoder != nullptr && !stopped()) {
@@ -104,6 +106,13 @@ Status MakeEncoderDecoder(const PlanLimits& limits, SessionData* data, MemoryTal
   return Status();
 }
 
+// What the session runs is noted in `buffer`.
+void StartTrace(TraceBuffer* buffer, SessionData* data) {
+  data->trace = {.buffer = buffer, .run = buffer->Name("run")};
+  data->runner.set_trace(buffer);
+  if (data->decoder != nullptr) data->decoder->runner.set_trace(buffer);
+}
+
 // Compiles the plan and takes, or only counts, all memory that it and the options call for.
 Result<std::unique_ptr<SessionData>> MakeSession(const Model& model, SessionOptions options,
                                                  std::unique_ptr<AttentionRecorder> recorder,
@@ -142,6 +151,7 @@ Result<std::unique_ptr<SessionData>> MakeSession(const Model& model, SessionOpti
     tally.bytes += data->recorder->bytes();
   }
   data->memory_bytes = tally.bytes;
+  if (options.trace != nullptr && !counts_only) StartTrace(options.trace->buffer(), data.get());
   return data;
 }
 

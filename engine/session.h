@@ -38,6 +38,10 @@ struct SessionData {
   std::unique_ptr<SessionDecoder> decoder;
   std::unique_ptr<AttentionRecorder> recorder;  // of an AttentionMap, else null
   size_t memory_bytes = 0;
+  struct {
+    TraceBuffer* buffer = nullptr;
+    int32_t run = 0;  // a name
+  } trace;            // of SessionOptions::trace
 
   // Of the batch that runs, sized at Create.
   BatchArrays arrays;

@@ -9,7 +9,6 @@
 
 #include "attend/attention.h"
 #include "attend/text.h"
-#include "engine/atomic_file.h"
 #include "tools/attention_picture.h"
 #include "tools/commands.h"
 #include "tools/json_writer.h"
@@ -17,6 +16,7 @@
 #include "tools/raw_lines.h"
 #include "tools/stream.h"
 #include "tools/texts.h"
+#include "tools/whole_file.h"
 
 namespace attend::tools {
 namespace {
@@ -283,12 +283,8 @@ class AttentionCommand {
                         " weights; at most " + std::to_string(kMaxPairsInPicture) + " are drawn",
                     "--output", "choose a --layer or a --head, or give a shorter text");
     }
-    const std::string text =
-        options_.output.ends_with(".html") ? DrawHtml(picture) : DrawSvg(picture);
-    AtomicFile file;
-    ATTEND_RETURN_IF_ERROR(file.Create(options_.output));
-    ATTEND_RETURN_IF_ERROR(file.Put(0, std::as_bytes(std::span(text))));
-    return file.Commit();
+    return WriteWholeFile(
+        options_.output, options_.output.ends_with(".html") ? DrawHtml(picture) : DrawSvg(picture));
   }
 
   Model model_;
@@ -311,7 +307,7 @@ int RunAttention(const AttentionOptions& options, const Program::Arguments& argu
     return console->FailUsage("with --raw, sequences come from standard input", "--raw",
                               "attend attention --raw -m FILE < LINES");
   }
-  if (const int code = ApplyIsa(options.model, console); code != kExitOk) return code;
+  if (const int code = ApplyOptions(options.model, console); code != kExitOk) return code;
   Result<Model> model = LoadModel(options.model, "pos-en.attend", "attention");
   if (!model.ok()) return console->Fail(model.status());
   if (IsEncoderDecoder(model->info()) && !options.raw) {

@@ -321,7 +321,7 @@ int RunBench(BenchOptions options, const Program::Arguments& arguments, Console*
   if (const int code = FindModel(arguments, &options, console); code != kExitOk) return code;
   if (options.model.isa == "all") {
     if (modes > 0) return console->FailUsage("`all` is for whole runs", "--isa", "");
-  } else if (const int code = ApplyIsa(options.model, console); code != kExitOk) {
+  } else if (const int code = ApplyOptions(options.model, console); code != kExitOk) {
     return code;
   }
   if (options.serve) return RunServe(options);

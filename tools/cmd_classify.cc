@@ -65,7 +65,7 @@ Status ClassifyAll(Classifier* classifier, bool pair, std::span<const TextItem> 
 
 int RunClassify(const ClassifyOptions& options, const Program::Arguments& arguments,
                 Console* console) {
-  if (const int code = ApplyIsa(options.model, console); code != kExitOk) return code;
+  if (const int code = ApplyOptions(options.model, console); code != kExitOk) return code;
   Result<Model> model = LoadModel(options.model, "sentiment-en.attend", "classify");
   if (!model.ok()) return console->Fail(model.status());
   Result<Classifier> classifier =

@@ -52,7 +52,7 @@ Status EmbedAll(Embedder* embedder, NpyWriter* file, std::span<const TextItem> i
 }
 
 int RunEmbed(const EmbedOptions& options, const Program::Arguments& arguments, Console* console) {
-  if (const int code = ApplyIsa(options.model, console); code != kExitOk) return code;
+  if (const int code = ApplyOptions(options.model, console); code != kExitOk) return code;
   Result<Model> model = LoadModel(options.model, "", "embed");
   if (!model.ok()) return console->Fail(model.status());
   Result<Embedder> embedder = Embedder::Create(*model, PipelineOptionsOf(options.model, *model));

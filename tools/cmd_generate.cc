@@ -81,7 +81,7 @@ Status GenerateAll(GrowingGenerator* generators, std::span<const TextItem> items
 
 int RunGenerate(const GenerateOptions& options, const Program::Arguments& arguments,
                 Console* console) {
-  if (const int code = ApplyIsa(options.model, console); code != kExitOk) return code;
+  if (const int code = ApplyOptions(options.model, console); code != kExitOk) return code;
   Result<Model> model = LoadModel(options.model, "g2p-en.attend", "generate");
   if (!model.ok()) return console->Fail(model.status());
   GeneratorOptions generator_options;

@@ -61,7 +61,7 @@ void PrintPlain(const ModelOptions& options, const ThreadAdvice& advice, Console
 }
 
 int RunInfo(const ModelOptions& options, Console* console) {
-  if (const int code = ApplyIsa(options, console); code != kExitOk) return code;
+  if (const int code = ApplyOptions(options, console); code != kExitOk) return code;
   const ThreadAdvice advice = AdviseThreads();
   if (console->json) {
     PrintJson(options, advice, console);

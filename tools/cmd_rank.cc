@@ -51,7 +51,7 @@ void Print(const Entry& entry, Console* console) {
 }
 
 int RunRank(const RankOptions& options, const Program::Arguments& arguments, Console* console) {
-  if (const int code = ApplyIsa(options.model, console); code != kExitOk) return code;
+  if (const int code = ApplyOptions(options.model, console); code != kExitOk) return code;
   Result<Model> model = LoadModel(options.model, "", "rank");
   if (!model.ok()) return console->Fail(model.status());
   Result<Reranker> reranker = Reranker::Create(*model, PipelineOptionsOf(options.model, *model));

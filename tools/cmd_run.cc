@@ -215,7 +215,7 @@ int RunRun(RunOptions options, const Program::Arguments& arguments, Console* con
     return console->FailUsage("name one model", "run", "attend run MODEL < LINES");
   }
   if (!arguments.empty()) options.model.model = arguments[0];
-  if (const int code = ApplyIsa(options.model, console); code != kExitOk) return code;
+  if (const int code = ApplyOptions(options.model, console); code != kExitOk) return code;
   Result<Model> model = LoadModel(options.model, "", "run");
   if (!model.ok()) return console->Fail(model.status());
   const ModelInfo& info = model->info();

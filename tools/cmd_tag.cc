@@ -77,7 +77,7 @@ Status TagAll(Tagger* tagger, std::span<const TextItem> items, Console* console)
 }
 
 int RunTag(const TagOptions& options, const Program::Arguments& arguments, Console* console) {
-  if (const int code = ApplyIsa(options.model, console); code != kExitOk) return code;
+  if (const int code = ApplyOptions(options.model, console); code != kExitOk) return code;
   Result<Model> model = LoadModel(options.model, "pos-en.attend", "tag");
   if (!model.ok()) return console->Fail(model.status());
   Result<Tagger> tagger = Tagger::Create(*model, PipelineOptionsOf(options.model, *model));

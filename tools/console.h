@@ -2,6 +2,7 @@
 #ifndef ATTEND_TOOLS_CONSOLE_H_
 #define ATTEND_TOOLS_CONSOLE_H_
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@ class Console {
 
   bool json = false;                   // --json
   ColorMode color = ColorMode::kAuto;  // --color
+  std::function<Status()> at_end;      // what is left to do when a command is done
 
   OutputStream& out() { return out_; }
 

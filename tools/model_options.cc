@@ -27,6 +27,8 @@ void AddModelOptions(Command* command, ModelOptions* options) {
   AddMachineOptions(command, options);
   command->Int("--batch-tokens", &options->batch_tokens, 1, 1 << 20,
                "Tokens of one run; default: 8192");
+  command->Text("--trace", &options->trace->path, "FILE",
+                "What ran when, for ui.perfetto.dev or chrome://tracing");
 }
 
 void AddLengthOptions(Command* command, ModelOptions* options, bool with_truncate) {
@@ -54,7 +56,12 @@ OffsetUnit OffsetUnitOf(const std::string& name) {
   return name == "utf16" ? OffsetUnit::kUtf16 : OffsetUnit::kBytes;
 }
 
-int ApplyIsa(const ModelOptions& options, Console* console) {
+int ApplyOptions(const ModelOptions& options, Console* console) {
+  if (!options.trace->path.empty()) {
+    const Status status = options.trace->Start();
+    if (!status.ok()) return console->Fail(status);
+    console->at_end = [trace = options.trace] { return trace->Write(); };
+  }
   if (options.isa.empty()) return kExitOk;
   const Status status = LimitIsa(options.isa);
   switch (status.code()) {
@@ -87,6 +94,7 @@ PipelineOptions PipelineOptionsOf(const ModelOptions& options, const Model& mode
   pipeline.session.max_tokens = std::max(options.batch_tokens, model.info().max_length);
   pipeline.session.max_sequences = std::min(kMaxSequences, pipeline.session.max_tokens);
   pipeline.session.precision = PrecisionOf(options.precision);
+  pipeline.session.trace = options.trace->get();
   pipeline.offset_unit = OffsetUnitOf(options.offsets);
   pipeline.truncate = options.truncate;
   pipeline.max_length = options.max_length;

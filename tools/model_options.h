@@ -3,12 +3,14 @@
 #define ATTEND_TOOLS_MODEL_OPTIONS_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "attend/attend.h"
 #include "attend/text.h"
 #include "tools/command.h"
 #include "tools/console.h"
+#include "tools/trace_file.h"
 
 namespace attend::tools {
 
@@ -21,9 +23,10 @@ struct ModelOptions {
   int32_t batch_tokens = 8192;
   bool truncate = false;
   std::string offsets = "bytes";
+  std::shared_ptr<TraceFile> trace = std::make_shared<TraceFile>();
 };
 
-// -m, --precision, --isa, --threads, --batch-tokens.
+// -m, --precision, --isa, --threads, --batch-tokens, --trace.
 void AddModelOptions(Command* command, ModelOptions* options);
 // --max-length and --truncate.
 void AddLengthOptions(Command* command, ModelOptions* options, bool with_truncate);
@@ -37,9 +40,9 @@ Precision PrecisionOf(const std::string& name);
 
 OffsetUnit OffsetUnitOf(const std::string& name);
 
-// Limits the instruction set if one was asked for. Reports an error and returns its exit code, or
-// 0.
-int ApplyIsa(const ModelOptions& options, Console* console);
+// Limits the instruction set, and begins a trace, if they were asked for; the trace is written when
+// the command is done. Reports an error and returns its exit code, or 0.
+int ApplyOptions(const ModelOptions& options, Console* console);
 
 // Loads the model: the one that was named, else the shipped one of that name (empty: none is
 // shipped for this task).

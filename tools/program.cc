@@ -144,7 +144,10 @@ int Program::RunCommand(const std::string& name, Arguments arguments, Arguments 
         "unexpected argument '" + arguments[static_cast<size_t>(command.max_arguments)] + "'", name,
         HelpHint(name));
   }
-  return command.run(arguments, &console_);
+  const int code = command.run(arguments, &console_);
+  if (!console_.at_end) return code;
+  const Status status = console_.at_end();
+  return status.ok() || code != kExitOk ? code : console_.Fail(status);
 }
 
 int Program::Main(int argc, const char* const* argv) {

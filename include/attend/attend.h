@@ -70,6 +70,7 @@ struct ModelInfo {
 struct ModelData;  // the inside of a Model
 struct SessionData;
 struct AttentionRecorder;
+class Trace;  // trace.h
 
 // A model file, read-only once loaded. Copies are cheap and share everything. Any number of threads
 // and Sessions may use one Model at the same time. Moving copies: no Model is ever empty.
@@ -149,6 +150,8 @@ struct SessionOptions {
   Executor* executor = nullptr;  // not owned; must outlive the Session
   ThreadBackend backend = ThreadBackend::kDefault;
   Share share = Share::kAuto;
+  Trace* trace = nullptr;  // where to note what runs when (trace.h); not owned; must outlive the
+                           // Session
 };
 
 // Position i of a sequence sees position j of the same sequence. In a model with edges no other

@@ -1,0 +1,160 @@
+// A trace tells what ran when: whole, nested and in order on every thread, and it changes nothing.
+#include "attend/trace.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attend/attend.h"
+#include "attend/batcher.h"
+#include "attend/text.h"
+#include "tests/child.h"
+#include "tests/random_model.h"
+
+namespace attend {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kLayers = 3;
+
+Model SmallModel() {
+  const Result<Model> model = testing::RandomModel(testing::EncoderConfig(64, kLayers, 4, 128), 1);
+  EXPECT_TRUE(model.ok()) << model.status().ToString();
+  return *model;
+}
+
+std::vector<float> Hidden(const Model& model, SessionOptions options) {
+  options.max_tokens = 512;
+  Result<Session> session = Session::Create(model, options);
+  EXPECT_TRUE(session.ok()) << session.status().ToString();
+  const std::vector<int32_t> ids(300, 5), offsets = {0, 7, 300};
+  const Result<Output> output = session->Run(TokenBatch{.ids = ids, .offsets = offsets});
+  EXPECT_TRUE(output.ok()) << output.status().ToString();
+  return {output->hidden.begin(), output->hidden.end()};
+}
+
+// The events whose name begins with `name`.
+std::vector<json> Named(const json& trace, const std::string& name) {
+  std::vector<json> found;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["name"].get<std::string>().rfind(name, 0) == 0) found.push_back(event);
+  }
+  return found;
+}
+
+class Shares : public ::testing::TestWithParam<Share> {};
+
+TEST_P(Shares, EveryStepOfEveryThreadLiesInItsRun) {
+  const Model model = SmallModel();
+  Result<Trace> trace = Trace::Create();
+  ASSERT_TRUE(trace.ok()) << trace.status().ToString();
+  const std::vector<float> plain = Hidden(model, {.num_threads = 2, .share = GetParam()});
+  const std::vector<float> traced =
+      Hidden(model, {.num_threads = 2, .share = GetParam(), .trace = &*trace});
+  EXPECT_EQ(traced, plain);
+
+  const json all = json::parse(trace->ToJson());
+  EXPECT_EQ(trace->num_dropped(), 0);
+  EXPECT_EQ(all["traceEvents"].size(), static_cast<size_t>(trace->num_events()));
+  const std::vector<json> runs = Named(all, "run");
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0]["args"]["tokens"], 300);
+  EXPECT_EQ(runs[0]["args"]["sequences"], 2);
+  const double begin = runs[0]["ts"], end = begin + runs[0]["dur"].get<double>();
+  // Spans of a thread follow each other, but for the run that has them all.
+  std::map<int, std::vector<std::pair<double, double>>> threads;
+  for (const json& event : all["traceEvents"]) {
+    if (event["name"] == "run") continue;
+    const double from = event["ts"], to = from + event["dur"].get<double>();
+    EXPECT_GE(from, begin);
+    EXPECT_LE(to, end + 0.002);
+    threads[event["tid"]].emplace_back(from, to);
+  }
+  EXPECT_EQ(threads.size(), 2u);
+  for (auto& [thread, spans] : threads) {
+    std::sort(spans.begin(), spans.end());
+    for (size_t i = 1; i < spans.size(); ++i) {
+      EXPECT_GE(spans[i].first, spans[i - 1].second - 0.002);
+    }
+  }
+  // A tile of each layer at least, on at least one thread.
+  EXPECT_GE(Named(all, "attention").size(), static_cast<size_t>(kLayers));
+  EXPECT_GE(Named(all, "qkv").size(), static_cast<size_t>(kLayers));
+  EXPECT_EQ(Named(all, "wait").empty(), GetParam() == Share::kSequences);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Shares,
+                         ::testing::Values(Share::kSequences, Share::kRows, Share::kColumns));
+
+TEST(Trace, WhatHasNoRoomIsCounted) {
+  Result<Trace> trace = Trace::Create(10);
+  ASSERT_TRUE(trace.ok());
+  Hidden(SmallModel(), {.trace = &*trace});
+  EXPECT_EQ(trace->num_events(), 10);
+  EXPECT_GT(trace->num_dropped(), 10);
+  const json all = json::parse(trace->ToJson());
+  EXPECT_EQ(all["traceEvents"].size(), 10u);
+  EXPECT_EQ(all["otherData"]["dropped"], std::to_string(trace->num_dropped()));
+  trace->Clear();
+  EXPECT_EQ(trace->num_events(), 0);
+  EXPECT_EQ(trace->num_dropped(), 0);
+}
+
+TEST(Trace, OptionsOutOfRange) {
+  for (const int64_t events : {int64_t{0}, int64_t{-1}, int64_t{100'000'001}}) {
+    const Status status = Trace::Create(events).status();
+    EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
+    EXPECT_TRUE(testing::Has(status.what(), "max_events is " + std::to_string(events)));
+  }
+}
+
+TEST(Trace, ABatcherSaysHowLongRequestsWaited) {
+  Result<Trace> trace = Trace::Create();
+  ASSERT_TRUE(trace.ok());
+  {
+    Result<Batcher> batcher = Batcher::Create(
+        SmallModel(), {.session = {.max_tokens = 64, .trace = &*trace}, .num_workers = 1});
+    ASSERT_TRUE(batcher.ok()) << batcher.status().ToString();
+    const std::vector<int32_t> ids(20, 3);
+    for (int i = 0; i < 5; ++i) {
+      Result<PendingAnswer> pending = batcher->Submit({.ids = ids});
+      ASSERT_TRUE(pending.ok()) << pending.status().ToString();
+      ASSERT_TRUE(pending->Wait().ok());
+    }
+  }
+  const json all = json::parse(trace->ToJson());
+  std::map<std::string, std::set<int64_t>> ids;
+  for (const json& event : Named(all, "queue")) ids[event["ph"]].insert(event["id"].get<int64_t>());
+  EXPECT_EQ(ids["b"].size(), 5u);
+  EXPECT_EQ(ids["e"], ids["b"]);
+  EXPECT_EQ(Named(all, "run").size(), 5u);
+}
+
+TEST(Trace, TheProgramWritesOne) {
+  const testing::TemporaryFolder folder;
+  const std::vector<std::vector<std::string>> commands = {
+      {"tag", "I saw a saw"}, {"classify", "good"}, {"generate", "saw"}};
+  for (std::vector<std::string> command : commands) {
+    SCOPED_TRACE(command[0]);
+    const std::string file = folder / (command[0] + ".json");
+    command.insert(command.end(), {"--trace", file});
+    const testing::Outcome outcome = testing::Attend(command);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const json all = json::parse(testing::ReadFile(file));
+    EXPECT_FALSE(Named(all, "tokenize").empty());
+    EXPECT_FALSE(Named(all, "attention").empty());
+  }
+  const testing::Outcome outcome =
+      testing::Attend({"tag", "a", "--trace", folder / "no/such/folder/trace.json"});
+  EXPECT_EQ(outcome.code, 4) << outcome.err;
+}
+
+}  // namespace
+}  // namespace attend
