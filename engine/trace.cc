@@ -38,7 +38,7 @@ void AppendSpan(const TraceSpan& span, const TraceBuffer& buffer, int process, s
     *json += "{\"name\":\"";
     AppendName(name, json);
     *json += "\",\"cat\":\"";
-    AppendName(name.substr(0, name.find(' ')), json);
+    AppendName(name.substr(0, name.find_first_of(" ,:")), json);
     *json += std::string("\",\"ph\":\"") + phase + "\",\"pid\":" + std::to_string(process) +
              ",\"tid\":" + std::to_string(span.thread);
     AppendTime("ts", at_ns - buffer.start_ns, json);
