@@ -142,7 +142,7 @@ std::string DrawSeries(const Series& series, size_t color, const Axis& x, const 
     const auto taken = [&](const auto& other) {
       return std::abs(other.first - lx) < 14 && std::abs(other.second - ly) < 11;
     };
-    while (std::any_of(labels.begin(), labels.end(), taken)) lx += 14;
+    while (std::any_of(labels.begin(), labels.end(), taken)) ly -= 11;
     labels.emplace_back(lx, ly);
     svg += Text(lx, ly, "k", point.label);
   }

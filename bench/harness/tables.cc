@@ -92,7 +92,7 @@ TitledTable StepsTable(const Json& run) {
                ShareOf(step)});
   }
   table.Add({"waiting for other threads", "", Seconds(NumberOf(run, "waiting_s")),
-             Percent(NumberOf(run, "waiting_s") / all)});
+             Percent(NumberOf(run, "waiting_s") / all), "", "", "", ""});
   return {"steps",
           "Steps of " + Size(run) + " tokens, by " + TextOf(run, "share") + ": " + Seconds(all) +
               ", " + ShareOf(run) + " of the limit",
