@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "bench/harness/machine.h"
 #include "bench/harness/read_rate.h"
@@ -78,8 +79,11 @@ AlignedFloats SomeFloats(int64_t count) {
 }
 
 struct Matrices {
-  AlignedFloats a, c;
-  Matrices(int64_t n, int64_t k) : a(SomeFloats(kRows * k)), c(static_cast<size_t>(kRows * n)) {}
+  AlignedFloats a, c, prepared;
+  Matrices(int64_t n, int64_t k, int64_t prepared_floats = 0)
+      : a(SomeFloats(kRows * k)),
+        c(static_cast<size_t>(kRows * n)),
+        prepared(static_cast<size_t>(kRows * prepared_floats)) {}
 };
 
 // A LinearKernel with its weights, which threads share.
@@ -88,9 +92,9 @@ struct SharedGemm {
   std::shared_ptr<const PackedLinear> weights;
 };
 
-Result<SharedGemm> MakeGemm(int64_t n, int64_t k) {
+Result<SharedGemm> MakeGemm(GemmType type, int64_t n, int64_t k) {
   Result<std::shared_ptr<const LinearKernel>> kernel =
-      LinearKernel::Create(n, k, CutPanels(n, k, n));
+      LinearKernel::Create(n, k, CutPanels(n, k, n), type);
   if (!kernel.ok()) return kernel.status();
   const auto fill = [k](int64_t, int64_t columns, float* out) {
     const AlignedFloats some = SomeFloats(columns * k);
@@ -103,21 +107,23 @@ Result<SharedGemm> MakeGemm(int64_t n, int64_t k) {
 
 double GemmFlops(int64_t n, int64_t k) { return 2.0 * static_cast<double>(kRows * n * k); }
 
-// What plans run: oneDNN's on AVX-512, attend's own below.
-Result<GemmRate> MeasureEngineGemm(int threads, double seconds, int64_t n, int64_t k) {
+// What plans run. Rows are rounded or quantised before: that is no arithmetic of the GEMM.
+Result<GemmRate> MeasureEngineGemm(GemmType type, int threads, double seconds, int64_t n,
+                                   int64_t k) {
   const OneOpenMpThread guard;
-  const Result<SharedGemm> gemm = MakeGemm(n, k);
+  const Result<SharedGemm> gemm = MakeGemm(type, n, k);
   if (!gemm.ok()) return gemm.status();
   const Result<std::unique_ptr<LinearRunner>> probe = LinearRunner::Create(gemm->kernel);
   if (!probe.ok()) return probe.status();
   const auto make = [&gemm, n, k] {
     Result<std::unique_ptr<LinearRunner>> made = LinearRunner::Create(gemm->kernel);
-    const auto matrices = std::make_shared<Matrices>(n, k);
+    const auto matrices = std::make_shared<Matrices>(n, k, gemm->kernel->prepared_floats());
     if (!made.ok()) return Work{[] {}, 0};  // memory has just run out
     const std::shared_ptr<LinearRunner> runner = *std::move(made);
-    return Work{[runner, matrices, &gemm] {
-                  runner->RunPanel(*gemm->weights, 0, kRows, matrices->a.data(),
-                                   matrices->c.data());
+    const float* const rows =
+        gemm->kernel->Prepare(kRows, matrices->a.data(), matrices->prepared.data());
+    return Work{[runner, matrices, rows, &gemm] {
+                  runner->RunPanel(*gemm->weights, 0, kRows, rows, matrices->c.data());
                 },
                 GemmFlops(n, k)};
   };
@@ -155,13 +161,14 @@ GemmRate MeasureOwnGemm(int threads, double seconds, int64_t n, int64_t k) {
   return rate;
 }
 
-Result<GemmRate> MeasureF32(int threads, double seconds) {
+// The best of all shapes, and in f32 of both implementations.
+Result<GemmRate> MeasureGemm(GemmType type, int threads, double seconds) {
   GemmRate best;
   for (const auto& [n, k] : kShapes) {
-    const Result<GemmRate> engine = MeasureEngineGemm(threads, seconds, n, k);
+    const Result<GemmRate> engine = MeasureEngineGemm(type, threads, seconds, n, k);
     if (!engine.ok()) return engine.status();
     if (engine->all > best.all) best = *engine;
-    if (engine->implementation.starts_with("f32 attend:")) continue;
+    if (type != GemmType::kF32 || engine->implementation.starts_with("f32 attend:")) continue;
     const GemmRate own = MeasureOwnGemm(threads, seconds, n, k);
     if (own.all > best.all) best = own;
   }
@@ -222,9 +229,14 @@ Json Rates::ToJson() const {
 
 Result<Rates> MeasureRates(int threads, double seconds) {
   Rates rates{.threads = threads};
-  Result<GemmRate> f32 = MeasureF32(threads, seconds);
-  if (!f32.ok()) return f32.status();
-  rates.gemm.push_back(*std::move(f32));
+  for (const auto& [type, precision] :
+       {std::pair(GemmType::kF32, Precision::kF32), std::pair(GemmType::kBf16, Precision::kBf16),
+        std::pair(GemmType::kInt8, Precision::kInt8)}) {
+    Result<GemmRate> rate = MeasureGemm(type, threads, seconds);
+    if (!rate.ok()) return rate.status();
+    rate->precision = precision;
+    rates.gemm.push_back(*std::move(rate));
+  }
   const std::vector<Cache> caches = Caches();
   const int64_t l1 = CacheBytes(caches, 1, 32 << 10), l2 = CacheBytes(caches, 2, 512 << 10);
   const int64_t l3 = CacheBytes(caches, 3, 0);
