@@ -41,21 +41,34 @@ function(attend_objects name)
   target_link_libraries(${name} PRIVATE attend_flags)
 endfunction()
 
-# attend_library(NAME SHARED|STATIC): the whole library, also as attend::NAME. Who links the shared
-# one needs nothing else; the static one brings its dependencies along.
-function(attend_library name kind)
-  add_library(${name} ${kind} $<TARGET_OBJECTS:attend_kernels> $<TARGET_OBJECTS:attend_text>
-              $<TARGET_OBJECTS:attend_engine>)
-  add_library(attend::${name} ALIAS ${name})
-  set_target_properties(${name} PROPERTIES OUTPUT_NAME attend LINKER_LANGUAGE CXX
-    VERSION ${PROJECT_VERSION} SOVERSION 0)
-  target_include_directories(${name} PUBLIC
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
-  target_compile_features(${name} PUBLIC cxx_std_20)
-  target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:attend_flags>)
-  set(needs DNNL::dnnl hwy::hwy Threads::Threads OpenMP::OpenMP_CXX)
-  if(kind STREQUAL SHARED)
-    list(TRANSFORM needs REPLACE "(.+)" "$<BUILD_INTERFACE:\\1>")
+configure_file(cmake/exported.map.in exported.map @ONLY)
+
+# attend_library(TARGET SHARED|STATIC [NAME NAME] OBJECTS TARGET... [NEEDS TARGET...]): a library of
+# these objects, also as attend::TARGET. Who links the shared one needs nothing else; the static one
+# brings its dependencies along.
+function(attend_library target kind)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "NAME" "OBJECTS;NEEDS")
+  if(NOT arg_NAME)
+    set(arg_NAME ${target})
   endif()
-  target_link_libraries(${name} PRIVATE ${needs})
+  list(TRANSFORM arg_OBJECTS REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
+  add_library(${target} ${kind} ${objects})
+  add_library(attend::${target} ALIAS ${target})
+  string(REGEX REPLACE "^attend_text" "text" export_name ${target})
+  # Until 1.0 a minor version may change the interface, and then has another name.
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${arg_NAME} EXPORT_NAME ${export_name}
+    LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:attend_flags>)
+  if(kind STREQUAL SHARED)
+    list(TRANSFORM arg_NEEDS REPLACE "(.+)" "$<BUILD_INTERFACE:\\1>")
+    # Hidden visibility keeps attend's inside to itself; the script also what comes of templates.
+    set(map ${attend_BINARY_DIR}/exported.map)
+    target_link_options(${target} PRIVATE "LINKER:--version-script=${map}")
+    set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
+  endif()
+  target_link_libraries(${target} PRIVATE ${arg_NEEDS})
 endfunction()

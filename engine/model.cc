@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "attend/attend.h"
+#include "engine/check.h"
 #include "kernels/gemm.h"
 #include "kernels/isa.h"
 
@@ -60,9 +61,13 @@ Result<Model> MakeModel(FileBytes bytes, std::string_view where) {
 
 }  // namespace
 
-Result<Model> Model::Load(const std::string& path) {
+Result<Model> Model::Load(const std::string& path, const LoadOptions& options) {
   try {
-    Result<FileBytes> bytes = FileBytes::Open(path, FileBytes::Mode::kMap);
+    ATTEND_RETURN_IF_ERROR(
+        CheckOption("LoadOptions", "mode", static_cast<int64_t>(options.mode), 0, 1));
+    const bool read = options.mode == LoadMode::kRead;
+    Result<FileBytes> bytes =
+        FileBytes::Open(path, read ? FileBytes::Mode::kRead : FileBytes::Mode::kMap);
     if (!bytes.ok()) return bytes.status();
     return MakeModel(std::move(*bytes), path);
   } catch (const std::bad_alloc&) {

@@ -16,6 +16,9 @@
 #include "attend/status.h"
 #include "attend/text.h"
 
+// Of what lies inside an exported class, and would be exported with it.
+#define ATTEND_LOCAL __attribute__((visibility("hidden")))
+
 namespace attend {
 
 // Sequences of token ids, end to end.

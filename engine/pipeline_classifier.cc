@@ -8,7 +8,7 @@
 
 namespace attend {
 
-struct Classifier::Impl {
+struct ATTEND_LOCAL Classifier::Impl {
   PipelineRunner runner;
 
   Result<std::vector<Classification>> Run(std::span<const std::string_view> texts,

@@ -8,7 +8,7 @@
 
 namespace attend {
 
-struct Embedder::Impl {
+struct ATTEND_LOCAL Embedder::Impl {
   PipelineRunner runner;
 
   Result<std::vector<Embedding>> Run(std::span<const std::string_view> texts);

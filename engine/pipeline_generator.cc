@@ -102,7 +102,7 @@ Result<Room> PlanRoom(const Model& model, const SearchSettings& settings, bool h
 
 }  // namespace
 
-struct Generator::Impl {
+struct ATTEND_LOCAL Generator::Impl {
   Impl(const Model& its_model, const GeneratorOptions& its_options)
       : model(its_model),
         options(its_options),

@@ -25,7 +25,7 @@ float Cosine(std::span<const float> a, std::span<const float> b) {
 
 }  // namespace
 
-struct Reranker::Impl {
+struct ATTEND_LOCAL Reranker::Impl {
   PipelineRunner runner;
   bool cross_encoder;
 

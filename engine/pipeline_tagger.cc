@@ -86,7 +86,7 @@ Status CheckText(std::string_view text) {
 
 }  // namespace
 
-struct Tagger::Impl {
+struct ATTEND_LOCAL Tagger::Impl {
   PipelineRunner runner;
   PipelineOptions options;
 

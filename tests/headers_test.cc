@@ -22,9 +22,10 @@ std::pair<int, std::string> RunCommand(const std::string& command) {
 }
 
 // Compiles a file of `text` with the flags, and returns as RunCommand does.
-std::pair<int, std::string> Compile(const std::string& text, const std::string& flags) {
-  return RunCommand("printf '%s\\n' '" + text + "' | '" ATTEND_CXX_COMPILER "' -x c++ " + flags +
-                    " -I '" ATTEND_SOURCE_DIR "/include' -");
+std::pair<int, std::string> Compile(const std::string& text, const std::string& flags,
+                                    const std::string& language = "c++") {
+  return RunCommand("printf '%s\\n' '" + text + "' | '" ATTEND_CXX_COMPILER "' -x " + language +
+                    " " + flags + " -I '" ATTEND_SOURCE_DIR "/include' -");
 }
 
 std::vector<std::string> PublicHeaders() {
@@ -49,6 +50,57 @@ TEST(Headers, EachCompilesAloneWithoutWarnings) {
     const auto [status, output] = Compile(include + "\n" + include + "\nint main() {}", kStrict);
     EXPECT_EQ(status, 0) << header << "\n" << output;
   }
+}
+
+// The C header is C99 without extensions, and any C++.
+constexpr const char* kPedantic =
+    " -fsyntax-only -Wall -Wextra -pedantic -Wshadow -Wconversion -Werror";
+
+TEST(Headers, TheCInterfaceIsC99AndAnyCpp) {
+  const std::string uses =
+      "#include <attend/attend_c_text.h>\n#include <attend/attend_c.h>\n"
+      "int main(void) {\n"
+      "  attend_error error = ATTEND_ERROR_INIT; attend_machine machine = ATTEND_MACHINE_INIT;\n"
+      "  attend_load_options load = ATTEND_LOAD_OPTIONS_INIT; attend_tags tags = "
+      "ATTEND_TAGS_INIT;\n"
+      "  attend_model_info info = ATTEND_MODEL_INFO_INIT; attend_batch batch = ATTEND_BATCH_INIT;\n"
+      "  attend_executor executor = ATTEND_EXECUTOR_INIT; attend_output output = "
+      "ATTEND_OUTPUT_INIT;\n"
+      "  attend_session_options options = ATTEND_SESSION_OPTIONS_INIT;\n"
+      "  attend_session_info session = ATTEND_SESSION_INFO_INIT;\n"
+      "  attend_attention_options looking = ATTEND_ATTENTION_OPTIONS_INIT;\n"
+      "  attend_attention attention = ATTEND_ATTENTION_INIT;\n"
+      "  attend_encode_options encode = ATTEND_ENCODE_OPTIONS_INIT;\n"
+      "  attend_tokens tokens = ATTEND_TOKENS_INIT; attend_classes classes = ATTEND_CLASSES_INIT;\n"
+      "  attend_tokenizer_info tokenizer = ATTEND_TOKENIZER_INFO_INIT;\n"
+      "  attend_pipeline_options pipeline = ATTEND_PIPELINE_OPTIONS_INIT;\n"
+      "  attend_embeddings embeddings = ATTEND_EMBEDDINGS_INIT;\n"
+      "  attend_ranking ranking = ATTEND_RANKING_INIT;\n"
+      "  attend_generation_settings settings = ATTEND_GENERATION_SETTINGS_INIT;\n"
+      "  attend_generator_options generator = ATTEND_GENERATOR_OPTIONS_INIT;\n"
+      "  attend_generations generations = ATTEND_GENERATIONS_INIT;\n"
+      "  return (int)(error.code + machine.num_isas + load.mode + tags.num_words + info.task +\n"
+      "      batch.num_edges + (executor.user != NULL) + output.share + options.share +\n"
+      "      session.num_threads + looking.max_tokens + attention.self.keys + encode.max_tokens +\n"
+      "      tokens.num_tokens + classes.num_texts + tokenizer.bos_id + pipeline.truncate +\n"
+      "      embeddings.num_texts + ranking.num_texts + settings.top_k + generator.truncate +\n"
+      "      generations.num_texts);\n"
+      "}";
+  for (const char* standard : {"c99", "c11", "c17"}) {
+    const auto [status, output] =
+        Compile(uses, std::string("-std=") + standard + kPedantic + " -Wstrict-prototypes", "c");
+    EXPECT_EQ(status, 0) << standard << "\n" << output;
+  }
+  for (const char* standard : {"c++11", "c++17", "c++20"}) {
+    const auto [status, output] = Compile(uses, std::string("-std=") + standard + kPedantic);
+    EXPECT_EQ(status, 0) << standard << "\n" << output;
+  }
+}
+
+TEST(Headers, OlderCppIsToldWhatToInclude) {
+  const auto [status, output] = Compile("#include <attend/text.h>", "-std=c++17 -fsyntax-only");
+  EXPECT_NE(status, 0);
+  EXPECT_NE(output.find("include attend/attend_c.h"), std::string::npos) << output;
 }
 
 TEST(Headers, AWarningIsFound) {

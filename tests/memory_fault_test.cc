@@ -3,11 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -16,43 +13,10 @@
 #include "attend/text.h"
 #include "tests/child.h"
 #include "tests/decoder_testing.h"
+#include "tests/failing_memory.h"
 #include "tests/random_model.h"
 #include "tools/convert.h"
 #include "tools/tokenizer_json.h"
-
-namespace {
-
-std::atomic<int64_t> allocations_left{-1};  // before the one that fails; below 0: none will
-
-bool FailNow() { return allocations_left.load() >= 0 && allocations_left.fetch_sub(1) == 0; }
-
-void* Allocate(size_t size, size_t alignment) {
-  if (FailNow()) throw std::bad_alloc();
-  const size_t rounded = (std::max<size_t>(size, 1) + alignment - 1) / alignment * alignment;
-  void* const memory = std::aligned_alloc(alignment, rounded);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-// The forms that do not throw, and those of arrays, come here by way of the standard library's. Not
-// inlined: the compiler would see free() meet what it takes for its own operator new.
-#define ATTEND_TEST_NOINLINE __attribute__((noinline))
-ATTEND_TEST_NOINLINE void* operator new(size_t size) {
-  return Allocate(size, alignof(std::max_align_t));
-}
-ATTEND_TEST_NOINLINE void* operator new(size_t size, std::align_val_t alignment) {
-  return Allocate(size, static_cast<size_t>(alignment));
-}
-ATTEND_TEST_NOINLINE void operator delete(void* memory) noexcept { std::free(memory); }
-ATTEND_TEST_NOINLINE void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-ATTEND_TEST_NOINLINE void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
-}
-ATTEND_TEST_NOINLINE void operator delete(void* memory, size_t, std::align_val_t) noexcept {
-  std::free(memory);
-}
 
 namespace attend::testing {
 namespace {

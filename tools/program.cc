@@ -9,6 +9,7 @@
 #include "attend/attend.h"
 #include "tools/commands.h"
 #include "tools/interrupt.h"
+#include "tools/man_page.h"
 #include "tools/suggest.h"
 
 namespace attend::tools {
@@ -39,6 +40,19 @@ std::vector<std::string> OptionNames(const CLI::App& app) {
     for (const std::string& name : option->get_snames()) names.push_back("-" + name);
   }
   return names;
+}
+
+std::vector<Program::OptionHelp> HelpOf(const CLI::App& app) {
+  std::vector<Program::OptionHelp> all;
+  for (const CLI::Option* option : app.get_options()) {
+    std::string names;
+    for (const std::string& name : option->get_snames()) names += ", -" + name;
+    for (const std::string& name : option->get_lnames()) names += ", --" + name;
+    const std::string type = option->get_items_expected() == 0 ? "" : option->get_type_name();
+    all.push_back({names.substr(std::min<size_t>(2, names.size())), type.substr(0, type.find(':')),
+                   option->get_description()});
+  }
+  return all;
 }
 
 // "--name=" is an empty value; the parser would take the next argument for it.
@@ -101,14 +115,16 @@ Command Program::Add(const std::string& name, const std::string& description,
       ->type_name("WHEN")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   std::static_pointer_cast<HelpFormatter>(app_->get_formatter())->positionals[name] = positionals;
-  commands_[name] = {command, min_arguments, max_arguments, std::move(run)};
+  commands_[name] = {command, min_arguments, max_arguments, std::move(run), positionals};
   return Command(command);
 }
 
 std::vector<Program::Description> Program::Describe() const {
-  std::vector<Description> all = {{app_->get_name(), app_->get_description(), OptionNames(*app_)}};
+  std::vector<Description> all = {
+      {app_->get_name(), app_->get_description(), "", OptionNames(*app_), HelpOf(*app_)}};
   for (const auto& [name, entry] : commands_) {
-    all.push_back({name, entry.app->get_description(), OptionNames(*entry.app)});
+    all.push_back({name, entry.app->get_description(), entry.positionals, OptionNames(*entry.app),
+                   HelpOf(*entry.app)});
   }
   return all;
 }
@@ -162,6 +178,10 @@ int Program::Main(int argc, const char* const* argv) {
   console_.json = std::find(all.begin(), all.end(), "--json") != all.end();
 
   if (all.empty()) return console_.FailUsage("a command is missing", "", HelpHint(""));
+  if (all[0] == "--man") {  // for packagers: what `man attend` shows
+    console_.out().Write(ManPage(Describe()));
+    return console_.Finish();
+  }
   if (all[0] == "help") {  // `attend help tag` is `attend tag --help`
     all.erase(all.begin());
     all.emplace_back("--help");

@@ -36,10 +36,17 @@ class Program {
   int Main(int argc, const char* const* argv);
 
   // The program itself, then its commands, with all their options.
+  struct OptionHelp {
+    std::string names;  // "-m, --model"
+    std::string type;   // "FILE", or empty
+    std::string text;
+  };
   struct Description {
     std::string name;
     std::string description;
+    std::string positionals;           // "[TEXT...]"
     std::vector<std::string> options;  // "--json", "-m", ...
+    std::vector<OptionHelp> help;      // of the same
   };
   std::vector<Description> Describe() const;
 
@@ -49,6 +56,7 @@ class Program {
     int min_arguments;
     int max_arguments;
     Run run;
+    std::string positionals;
   };
 
   int RunCommand(const std::string& name, Arguments arguments, Arguments verbatim);

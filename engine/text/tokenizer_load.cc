@@ -1,18 +1,15 @@
-// Tokenizers out of model files.
+#include "engine/text/tokenizer_load.h"
+
 #include <optional>
 #include <string>
 
-#include "attend/text.h"
-#include "engine/format.h"
 #include "engine/model.h"
 #include "engine/text/guard.h"
 
 namespace attend {
-namespace {
 
-// `where` is the file's name, or empty for a model in memory.
-Result<Tokenizer> FromFile(const FileView& file, const std::string& where,
-                           const std::string& name = "tokenizer") {
+Result<Tokenizer> TokenizerOfFile(const FileView& file, const std::string& where,
+                                  const std::string& name) {
   const std::string prefix = where.empty() ? std::string() : where + ": ";
   const std::optional<TensorView> tensor = file.FindTensor(name);
   if (!tensor.has_value()) {
@@ -31,25 +28,23 @@ Result<Tokenizer> FromFile(const FileView& file, const std::string& where,
   return Status(status.code(), status.what(), prefix + status.where(), status.hint());
 }
 
-}  // namespace
-
 Result<Tokenizer> Tokenizer::Load(const std::string& path) {
   return WithoutExceptions("Tokenizer", [&]() -> Result<Tokenizer> {
     Result<FileBytes> bytes = FileBytes::Open(path, FileBytes::Mode::kMap);
     if (!bytes.ok()) return bytes.status();
     Result<FileView> view = FileView::Open(bytes->bytes(), VerifyLevel::kStructure, path);
     if (!view.ok()) return view.status();
-    return FromFile(*view, path);
+    return TokenizerOfFile(*view, path);
   });
 }
 
 Result<Tokenizer> Tokenizer::FromModel(const Model& model) {
-  return WithoutExceptions("Tokenizer", [&] { return FromFile(model.data().file, {}); });
+  return WithoutExceptions("Tokenizer", [&] { return TokenizerOfFile(model.data().file, {}); });
 }
 
 Result<Tokenizer> Tokenizer::TargetOfModel(const Model& model) {
-  return WithoutExceptions("Tokenizer",
-                           [&] { return FromFile(model.data().file, {}, "target_tokenizer"); });
+  return WithoutExceptions(
+      "Tokenizer", [&] { return TokenizerOfFile(model.data().file, {}, "target_tokenizer"); });
 }
 
 }  // namespace attend

@@ -67,6 +67,19 @@ struct ModelInfo {
   int64_t num_parameters = 0;
 };
 
+// How a Model holds the bytes of its file.
+enum class LoadMode : int32_t {
+  kMap = 0,   // mapped: loads at once, and processes share the memory. The file must not be
+              // truncated or overwritten in place while it is in use (SIGBUS, or wrong numbers);
+              // replacing it by renaming another over it is safe
+  kRead = 1,  // read into memory: whatever becomes of the file afterwards. Takes the file's size in
+              // memory beside the packed weights
+};
+
+struct LoadOptions {
+  LoadMode mode = LoadMode::kMap;
+};
+
 struct ModelData;  // the inside of a Model
 struct SessionData;
 struct AttentionRecorder;
@@ -79,12 +92,10 @@ class ATTEND_EXPORT Model {
   Model(const Model&) = default;
   Model& operator=(const Model&) = default;
 
-  // Maps `path` and checks all of its structure and its header checksum.
+  // Maps or reads `path` and checks all of its structure and its header checksum.
   // Errors: kNotFound, kIo; kCorrupt (damaged, or not an .attend file: says what it seems to be);
-  // kUnsupported (a newer version, an architecture or feature this build does not know).
-  // The file must not be truncated or overwritten in place while it is in use; replacing it by
-  // renaming another over it is safe.
-  static Result<Model> Load(const std::string& path);
+  // kUnsupported (a newer version, an architecture or feature this build does not know); kCapacity.
+  static Result<Model> Load(const std::string& path, const LoadOptions& options = {});
 
   // The same for bytes in memory, which are copied.
   static Result<Model> FromBytes(std::span<const std::byte> bytes);

@@ -2,6 +2,10 @@
 #ifndef ATTEND_STATUS_H_
 #define ATTEND_STATUS_H_
 
+#if __cplusplus < 202002L
+#error "attend's C++ headers need C++20; from C and older C++ include attend/attend_c.h"
+#endif
+
 #include <cstdint>
 #include <optional>
 #include <string>
