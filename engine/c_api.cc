@@ -37,6 +37,10 @@ ATTEND_ENDS_WITH(attend_generator_options, reserved);
 ATTEND_ENDS_WITH(attend_generations, truncated);
 ATTEND_ENDS_WITH(attend_attention_options, reserved);
 ATTEND_ENDS_WITH(attend_attention, cross);
+ATTEND_ENDS_WITH(attend_batcher_options, no_threads);
+ATTEND_ENDS_WITH(attend_answer, reserved);
+ATTEND_ENDS_WITH(attend_request, user);
+ATTEND_ENDS_WITH(attend_batcher_statistics, queued_p99_us);
 
 // Larger than any struct will ever be: what is above was never set.
 constexpr size_t kMaxStructSize = 16384;

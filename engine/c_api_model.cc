@@ -1,4 +1,6 @@
 // The C interface: this machine, models, sessions, attention weights.
+#include <atomic>
+
 #include "attend/attention.h"
 #include "engine/c_api.h"
 
@@ -8,7 +10,8 @@ struct attend_session {
   std::unique_ptr<attend::c::CallbackExecutor> executor;  // outlives what runs on it
   attend::Session session;
   int64_t input_size = 0;
-  std::string description;
+  std::string description = {};
+  std::atomic<bool> cancelled = false;
 };
 
 struct attend_attention_map {
@@ -278,12 +281,18 @@ attend_status attend_session_run(attend_session* session, const attend_batch* ba
     ATTEND_RETURN_IF_ERROR(attend::c::CheckResult(out, "attend_output"));
     attend::c::BatchViews views;
     ATTEND_RETURN_IF_ERROR(attend::c::ReadBatch(batch, session->input_size, &views));
+    std::atomic<bool>* const cancel = &session->cancelled;
+    *cancel = false;  // what was meant for an earlier run
     attend::Result<attend::Output> output = views.tokens ? session->session.Run(views.token_batch)
                                                          : session->session.Run(views.vector_batch);
     if (!output.ok()) return output.status();
     attend::c::WriteStruct(attend::OutputOf(*output), out);
     return {};
   });
+}
+
+void attend_session_cancel(attend_session* session) {
+  if (session != nullptr) session->cancelled = true;
 }
 
 attend_status attend_session_get_info(attend_session* session, attend_session_info* out,

@@ -178,6 +178,32 @@ TEST_F(CApiMemory, Generators) {
   });
 }
 
+// Served by this thread, so that the allocations are the same each time.
+TEST_F(CApiMemory, Batchers) {
+  const CModel model = LoadTiny(TinyModelBytes(Task::kTokens));
+  attend_session_options session = ATTEND_SESSION_OPTIONS_INIT;
+  session.max_tokens = 64;
+  attend_batcher_options options = ATTEND_BATCHER_OPTIONS_INIT;
+  options.session = &session;
+  options.num_workers = 1;
+  options.no_threads = 1;
+  const attend_text text = {"I saw a saw", 11};
+  attend_request request = ATTEND_REQUEST_INIT;
+  request.text = &text;
+  FailEach("batcher", [&](attend_error* error) {
+    attend_batcher* batcher = nullptr;
+    attend_pending* pending = nullptr;
+    attend_answer answer = ATTEND_ANSWER_INIT;
+    attend_status status = attend_batcher_create(model.get(), &options, &batcher, error);
+    if (status == ATTEND_OK) status = attend_batcher_submit(batcher, &request, &pending, error);
+    if (status == ATTEND_OK) status = attend_batcher_serve_waiting(batcher, nullptr, error);
+    if (status == ATTEND_OK) status = attend_pending_wait(pending, &answer, error);
+    attend_pending_free(pending);
+    attend_batcher_free(batcher);
+    return status;
+  });
+}
+
 TEST_F(CApiMemory, TokenizersAndMachine) {
   const std::vector<std::byte> bytes = TinyModelBytes(Task::kTokens);
   FailEach("tokenizer", [&](attend_error* error) {

@@ -58,7 +58,7 @@ constexpr const char* kPedantic =
 
 TEST(Headers, TheCInterfaceIsC99AndAnyCpp) {
   const std::string uses =
-      "#include <attend/attend_c_text.h>\n#include <attend/attend_c.h>\n"
+      "#include <attend/attend_c_batcher.h>\n#include <attend/attend_c.h>\n"
       "int main(void) {\n"
       "  attend_error error = ATTEND_ERROR_INIT; attend_machine machine = ATTEND_MACHINE_INIT;\n"
       "  attend_load_options load = ATTEND_LOAD_OPTIONS_INIT; attend_tags tags = "
@@ -79,7 +79,11 @@ TEST(Headers, TheCInterfaceIsC99AndAnyCpp) {
       "  attend_generation_settings settings = ATTEND_GENERATION_SETTINGS_INIT;\n"
       "  attend_generator_options generator = ATTEND_GENERATOR_OPTIONS_INIT;\n"
       "  attend_generations generations = ATTEND_GENERATIONS_INIT;\n"
-      "  return (int)(error.code + machine.num_isas + load.mode + tags.num_words + info.task +\n"
+      "  attend_batcher_options batcher = ATTEND_BATCHER_OPTIONS_INIT;\n"
+      "  attend_answer answer = ATTEND_ANSWER_INIT; attend_request request = ATTEND_REQUEST_INIT;\n"
+      "  attend_batcher_statistics statistics = ATTEND_BATCHER_STATISTICS_INIT;\n"
+      "  return (int)(batcher.truncate + answer.num_tokens + request.want + statistics.bytes +\n"
+      "      error.code + machine.num_isas + load.mode + tags.num_words + info.task +\n"
       "      batch.num_edges + (executor.user != NULL) + output.share + options.share +\n"
       "      session.num_threads + looking.max_tokens + attention.self.keys + encode.max_tokens +\n"
       "      tokens.num_tokens + classes.num_texts + tokenizer.bos_id + pipeline.truncate +\n"

@@ -305,10 +305,14 @@ typedef struct attend_output {
   { sizeof(attend_output), NULL, 0, NULL, 0, NULL, 0, NULL, 0, 0, 0 }
 
 // Computes the outputs of all sequences, bit-identical whatever else is in the batch. Allocates
-// nothing. Errors: ATTEND_INVALID_ARGUMENT (says which entry), ATTEND_CAPACITY. Threads: one at a
-// time.
+// nothing. Errors: ATTEND_INVALID_ARGUMENT (says which entry), ATTEND_CAPACITY, ATTEND_CANCELLED.
+// Threads: one at a time.
 ATTEND_API attend_status attend_session_run(attend_session* session, const attend_batch* batch,
                                             attend_output* out, attend_error* error);
+
+// Stops the run that is in progress, within one layer: attend_session_run returns
+// ATTEND_CANCELLED. Does nothing if there is none. Threads: shared, also with attend_session_run.
+ATTEND_API void attend_session_cancel(attend_session* session);
 
 typedef struct attend_session_info {
   size_t struct_size;
@@ -370,7 +374,8 @@ ATTEND_API attend_status attend_attention_map_run(attend_attention_map* map,
 }  // extern "C"
 #endif
 
-// Text in; labels, vectors and text out.
+// Text in; labels, vectors and text out. Many callers of one model.
+#include "attend/attend_c_batcher.h"
 #include "attend/attend_c_text.h"
 
 #endif  // ATTEND_ATTEND_C_H_
