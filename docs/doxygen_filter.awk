@@ -13,5 +13,6 @@ NR == 1 && /^\/\// { print "/// \\file" }
   } else {
     column = 0
   }
+  sub(/ \.\.$/, " ...", line)  # at the end of a line Doxygen takes it for the end of a list
   print line
 }

@@ -283,8 +283,9 @@ attend_status attend_session_run(attend_session* session, const attend_batch* ba
     ATTEND_RETURN_IF_ERROR(attend::c::ReadBatch(batch, session->input_size, &views));
     std::atomic<bool>* const cancel = &session->cancelled;
     *cancel = false;  // what was meant for an earlier run
-    attend::Result<attend::Output> output = views.tokens ? session->session.Run(views.token_batch)
-                                                         : session->session.Run(views.vector_batch);
+    attend::Result<attend::Output> output = views.tokens
+                                                ? session->session.Run(views.token_batch, cancel)
+                                                : session->session.Run(views.vector_batch, cancel);
     if (!output.ok()) return output.status();
     attend::c::WriteStruct(attend::OutputOf(*output), out);
     return {};

@@ -105,7 +105,10 @@ struct Collected {
 
 // A batcher without threads of its own: nothing happens but by attend_batcher_serve_waiting.
 TEST(CApiBatcher, TextsCallbacksAndServing) {
-  const CModel model = LoadTiny(TinyModelBytes(Task::kTokens));
+  attend_model* loaded = nullptr;
+  ASSERT_EQ(attend_model_load(ATTEND_SOURCE_DIR "/models/pos-en.attend", &loaded, nullptr),
+            ATTEND_OK);
+  const CModel model(loaded);
   attend_batcher_options options = ATTEND_BATCHER_OPTIONS_INIT;
   options.no_threads = 1;
   options.num_workers = 1;
@@ -147,7 +150,7 @@ TEST(CApiBatcher, CancellingAndDeadlines) {
   attend_pending_cancel(cancelled.get());
   attend_answer answer = ATTEND_ANSWER_INIT;
   EXPECT_EQ(attend_pending_wait(cancelled.get(), &answer, &error), ATTEND_CANCELLED);
-  request.deadline_us = 1;
+  request.deadline_us = 5000;
   ASSERT_EQ(attend_batcher_submit(batcher.get(), &request, &made, &error), ATTEND_OK);
   const CPending late(made);
   EXPECT_EQ(attend_pending_wait(late.get(), &answer, &error), ATTEND_DEADLINE);

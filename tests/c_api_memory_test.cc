@@ -19,7 +19,13 @@ namespace {
 // makes it frees.
 void FailEach(const char* name, const std::function<attend_status(attend_error*)>& call) {
   attend_error error = ATTEND_ERROR_INIT;
-  ASSERT_EQ(call(&error), ATTEND_OK) << name << ": " << TextOf(error);
+  // What is made once, the memory of exceptions too, before anything is counted.
+  for (const int64_t k : {0, 1, -1}) {
+    allocations_left = k;
+    const attend_status status = call(&error);
+    allocations_left = -1;
+    ASSERT_EQ(status, k < 0 ? ATTEND_OK : ATTEND_CAPACITY) << name << ": " << TextOf(error);
+  }
   const size_t in_use = BytesInUse();
   int64_t errors = 0, done_without = 0;
   for (int64_t k = 0;; ++k) {
@@ -27,7 +33,9 @@ void FailEach(const char* name, const std::function<attend_status(attend_error*)
     allocations_left = k;
     const attend_status status = call(&error);
     const bool reached = allocations_left.exchange(-1) < 0;
-    ASSERT_EQ(BytesInUse(), in_use) << name << " leaks when allocation " << k << " fails";
+    // Any piece that is lost is larger than what libc puts aside for itself.
+    ASSERT_LT(BytesInUse(), in_use + kLeastBytes)
+        << name << " leaks when allocation " << k << " fails";
     if (!reached) {
       EXPECT_EQ(status, ATTEND_OK) << name << " with " << k << " allocations";
       break;
@@ -40,7 +48,8 @@ void FailEach(const char* name, const std::function<attend_status(attend_error*)
     }
     ASSERT_EQ(call(&error), ATTEND_OK)
         << name << ", after a failure of allocation " << k << ": " << TextOf(error);
-    ASSERT_EQ(BytesInUse(), in_use) << name << ", after a failure of allocation " << k;
+    ASSERT_LT(BytesInUse(), in_use + kLeastBytes)
+        << name << ", after a failure of allocation " << k;
   }
   EXPECT_GT(errors, 0) << name << " does not allocate: nothing was tested";
   // What can be done without, a request for huge pages or a hint in an error, is rare.
@@ -187,9 +196,10 @@ TEST_F(CApiMemory, Batchers) {
   options.session = &session;
   options.num_workers = 1;
   options.no_threads = 1;
-  const attend_text text = {"I saw a saw", 11};
+  const int32_t ids[] = {1, 5, 7};
   attend_request request = ATTEND_REQUEST_INIT;
-  request.text = &text;
+  request.ids = ids;
+  request.num_tokens = 3;
   FailEach("batcher", [&](attend_error* error) {
     attend_batcher* batcher = nullptr;
     attend_pending* pending = nullptr;

@@ -16,13 +16,16 @@ namespace attend::testing {
 
 inline std::atomic<int64_t> allocations_left{-1};  // before the one that fails; below 0: none will
 
+// Smaller pieces malloc keeps in a cache when they are freed, and counts them as in use.
+inline constexpr size_t kLeastBytes = 2048;
+
 inline bool FailNow() { return allocations_left.load() >= 0 && allocations_left.fetch_sub(1) == 0; }
 
 inline void* AllocateOrNull(size_t size, size_t alignment) {
   if (FailNow()) return nullptr;
   void* memory = nullptr;
   const size_t least = std::max(alignment, sizeof(void*));
-  return posix_memalign(&memory, least, std::max<size_t>(size, 1)) == 0 ? memory : nullptr;
+  return posix_memalign(&memory, least, std::max(size, kLeastBytes)) == 0 ? memory : nullptr;
 }
 
 inline void* Allocate(size_t size, size_t alignment) {
