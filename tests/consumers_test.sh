@@ -20,8 +20,8 @@ export PKG_CONFIG_PATH="$library_dir/pkgconfig"
 if ! command -v pkg-config > /dev/null; then
   echo "skipped: pkg-config is not installed"
 else
-  expect "pkg-config finds the models" "$models" \
-         "$(realpath "$(pkg-config --variable=modelsdir attend)")"
+  eval "found=$(pkg-config --variable=modelsdir attend)"
+  expect "pkg-config finds the models" "$models" "$(realpath "$found")"
   eval "flags=($(pkg-config --cflags --libs attend))"
   line=("$CC" "${pedantic[@]}" "$client" "${flags[@]}" "-Wl,-rpath,$library_dir" -o "$work/shared")
   quietly "${line[@]}"
@@ -160,7 +160,9 @@ int main(int argc, char** argv) {
   if (argc != 3) return 2;
   const attend::Result<attend::Tokenizer> tokenizer = attend::Tokenizer::Load(argv[1]);
   if (!tokenizer.ok()) return 1;
-  for (const std::string& token : tokenizer->Encode(argv[2])->tokens) std::puts(token.c_str());
+  const attend::Result<attend::Encoding> encoding = tokenizer->Encode(argv[2]);
+  if (!encoding.ok()) return 1;
+  for (const std::string& token : encoding->tokens) std::puts(token.c_str());
 }
 CC
 configure "$work/text" "$work/text build"

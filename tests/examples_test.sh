@@ -65,12 +65,12 @@ expect "graph: a line for every node" 5 "$(grep -cE '^node [0-4]: -?[0-9]+\.[0-9
 awk 'BEGIN {
   printf "{\"input\": ["
   for (i = 0; i < 5; ++i) {
-    printf "%s[", i > 0 ? "," : ""
-    for (d = 0; d < 10; ++d) printf "%s%.9g", d > 0 ? "," : "", sin(i * 10 + d)
+    printf "%s[", (i ? "," : "")
+    for (d = 0; d < 10; ++d) printf "%s%.9g", (d ? "," : ""), sin(i * 10 + d)
     printf "]"
   }
   printf "], \"edges\": ["
-  for (i = 0; i < 5; ++i) printf "%s[%d,%d],[%d,%d],[%d,%d]", i > 0 ? "," : "", i, (i + 4) % 5, i, i, i, (i + 1) % 5
+  for (i = 0; i < 5; ++i) printf "%s[%d,%d],[%d,%d],[%d,%d]", (i ? "," : ""), i, (i + 4) % 5, i, i, i, (i + 1) % 5
   print "]}"
 }' | "$prefix/bin/attend" run "$work/graph.attend" |
   tr -d '{}"a-z:' | sed 's/\],\[/\n/g' | tr -d '[]' |
