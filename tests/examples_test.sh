@@ -18,6 +18,19 @@ if [[ ! $answers =~ ^"old model: at least 20 answers, new model: "[0-9]+" answer
   fail "hot_swap says: $answers"
 fi
 echo "ok: hot_swap: $answers"
+expect "no_threads" \
+       $'positive\tWhat a lovely film!\nnegative\tI want my money back.\n2 answered by 1 thread' \
+       "$(run no_threads no_threads_example)"
+lines=$'positive\tWhat a lovely film!\nnegative\tI want my money back.\n'
+lines+=$'positive\tThe best evening of the year.\nnegative\tDull, and far too long.\nDEADLINE'
+expect "batcher" "$lines" "$(run batcher batcher_example)"
+expect "executor_pool" "What/DET a/DET lovely/ADJ film/NOUN !/PUNCT positive" \
+       "$(run executor_pool executor_pool_example)"
+if [[ -x $work/examples/executor_tbb/executor_tbb_example ]]; then
+  expect "executor_tbb" "I/PRON saw/VERB a/DET saw/NOUN " "$(run executor_tbb executor_tbb_example)"
+else
+  echo "skipped: executor_tbb, which needs libtbb-dev"
+fi
 
 # A document of many windows, glad at first and then not.
 for _ in {1..60}; do printf 'This is a wonderful day and I love it. '; done > "$work/document"
