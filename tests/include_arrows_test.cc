@@ -52,7 +52,8 @@ const std::vector<Door>& Doors() {
   static const std::vector<Door> doors = {
       {"dnnl", {"kernels/gemm"}},
       {"oneapi/dnnl", {"kernels/gemm"}},
-      {"omp.h", {"engine/parallel", "tests/parallel_test", "tests/openmp_host_test"}},
+      {"omp.h",
+       {"engine/parallel", "tests/parallel_test", "tests/openmp_host_test", "tests/manners_test"}},
       {"immintrin.h", {"kernels/", "engine/parallel"}},  // parallel: the pause of a spin barrier
       {"hwy/", {"kernels/", "tests/", "bench/"}},
       {"xxhash.h", {"engine/format"}},
