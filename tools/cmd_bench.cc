@@ -18,12 +18,12 @@
 #include "bench/harness/print.h"
 #include "bench/harness/report.h"
 #include "bench/harness/worker.h"
-#include "engine/atomic_file.h"
 #include "tools/commands.h"
 #include "tools/find_model.h"
 #include "tools/interrupt.h"
 #include "tools/json.h"
 #include "tools/model_options.h"
+#include "tools/whole_file.h"
 
 namespace attend::tools {
 namespace {
@@ -139,19 +139,12 @@ std::vector<std::string> CommandOf(const std::string& program,
   return command;
 }
 
-Status WriteFile(const std::string& path, const std::string& text) {
-  AtomicFile file;
-  ATTEND_RETURN_IF_ERROR(file.Create(path));
-  ATTEND_RETURN_IF_ERROR(file.Put(0, std::as_bytes(std::span(text))));
-  return file.Commit();
-}
-
 // A document to its file, or to standard output; else `plain` for people.
 int WriteResult(const BenchOptions& options, const bench::Json& document, const std::string& plain,
                 Console* console) {
   console->ClearProgress();
   if (!options.document.empty()) {
-    const Status status = WriteFile(options.document, document.dump(1) + "\n");
+    const Status status = WriteWholeFile(options.document, document.dump(1) + "\n");
     if (!status.ok()) return console->Fail(status);
   }
   const bool to_output = console->json && options.document.empty();
@@ -165,7 +158,7 @@ int WriteReport(const std::string& folder, const bench::Json& document, Console*
   if (error) return console->Fail(Status(ErrorCode::kIo, error.message(), folder));
   for (const auto& [name, text] : {std::pair("bench.json", document.dump(1) + "\n"),
                                    std::pair("index.html", bench::DrawReport(document))}) {
-    const Status status = WriteFile(folder + "/" + name, text);
+    const Status status = WriteWholeFile(folder + "/" + name, text);
     if (!status.ok()) return console->Fail(status);
   }
   return kExitOk;
