@@ -117,7 +117,7 @@ struct Tags {
 };
 
 struct PipelineOptions {
-  SessionOptions session;
+  SessionOptions session = {};
   OffsetUnit offset_unit = OffsetUnit::kBytes;
   bool truncate = false;   // cut texts that are too long instead of giving an error
   int32_t max_length = 0;  // tokens; 0: what the model takes
