@@ -1,9 +1,9 @@
 // The part of attend's C interface that has to do with text: tokenizers, and the pipelines over
 // them. Comes with attend_c.h, whose rules hold here.
+#include "attend/attend_c.h"  // before the guard: it brings in this file, and what builds on it
+
 #ifndef ATTEND_ATTEND_C_TEXT_H_
 #define ATTEND_ATTEND_C_TEXT_H_
-
-#include "attend/attend_c.h"
 
 #ifdef __cplusplus
 extern "C" {
