@@ -1,12 +1,10 @@
-// As gemm_highway.cc, in integers: two of K side by side, rows as int16, weights as int8 that are
+// As the GEMM of f32 (gemm_highway.cc), in integers: two of K side by side, rows as int16, weights as int8 that are
 // widened when they are loaded. A multiply-add of pairs (pmaddwd) is exact for any numbers of int8;
 // the one that takes bytes (pmaddubsw) saturates on some, and counted in instructions is not faster
 // here, since what it gives has to be widened too.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
-#include <utility>
 
 #include "kernels/gemm_highway.h"
 #include "kernels/simd.h"
@@ -16,6 +14,8 @@
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "kernels/math-inl.h"
+// math-inl.h comes first.
+#include "kernels/gemm_blocks-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attend {
@@ -25,19 +25,6 @@ namespace {  // the names are those of the other GEMMs
 using I32 = hn::RebindToSigned<F32>;
 using I16 = hn::Repartition<int16_t, I32>;
 using I8 = hn::Rebind<int8_t, I16>;  // half a vector
-
-// Columns of a strip.
-constexpr size_t kStrip = 2 * kLanes;
-
-// Rows at a time: with two vectors of sums each, two of W, a broadcast and a product they fill the
-// registers (16 on AVX2).
-#if HWY_TARGET == HWY_AVX3
-constexpr size_t kMostRows = 12;
-#elif HWY_TARGET == HWY_AVX2
-constexpr size_t kMostRows = 6;
-#else
-constexpr size_t kMostRows = 4;
-#endif
 
 // Pairs of a group of K, which have a scale.
 constexpr size_t kGroupPairs = static_cast<size_t>(kQuantizeGroup) / 2;
@@ -59,6 +46,11 @@ struct Block {
   size_t lda, ldc;
   size_t strip_stride;  // bytes from one strip to the next
   size_t begin, end, pairs;
+
+  void Skip(size_t rows) {
+    a += rows * lda;
+    c += rows * ldc;
+  }
 };
 
 // Two int16 of a row in every lane.
@@ -67,10 +59,6 @@ HWY_INLINE hn::Vec<I16> BroadcastPair(const float* pair) {
   std::memcpy(&bits, pair, sizeof(bits));
   return hn::BitCast(I16(), hn::Set(I32(), bits));
 }
-
-// The compiler finishes `v` before whatever stands behind: it likes to begin all products at once,
-// and keeps the sums in memory for it.
-HWY_INLINE void KeepInRegister(VI& v) { asm volatile("" : "+v"(v.raw)); }
 
 // Sums up one group of at most kGroupPairs pairs and adds it to the totals. There are not enough
 // registers for both, so the totals stay in C.
@@ -129,52 +117,16 @@ HWY_INLINE void MultiplyGroup(const Block& block, size_t begin) {
   Unroll<kR * kVectors>([&](auto s) ATTEND_INLINE_LAMBDA { hn::StoreU(totals[s], d, c_at(s)); });
 }
 
-template <size_t kR, size_t kStrips>
-HWY_NOINLINE void MultiplyBlock(const Block& block) {
-  for (size_t i = block.begin; i < block.end; i += kGroupPairs)
-    MultiplyGroup<kR, kStrips>(block, i);
-}
-
-using MultiplyFn = void (*)(const Block&);
-template <size_t... kI>
-constexpr std::array<MultiplyFn, sizeof...(kI)> MakeMultiplies(std::index_sequence<kI...> /*i*/) {
-  return {&MultiplyBlock<kI + 1, 1>...};
-}
-constexpr auto kMultiplies = MakeMultiplies(std::make_index_sequence<kMostRows>());
-
-// All rows times `block`'s one strip.
-void MultiplyRows(Block block, size_t rows) {
-  size_t blocks = (rows + kMostRows - 1) / kMostRows;
-  for (; blocks > 0; --blocks) {
-    const size_t count = (rows + blocks - 1) / blocks;
-    kMultiplies[count - 1](block);
-    block.a += count * block.lda;
-    block.c += count * block.ldc;
-    rows -= count;
+struct Multiply {
+  template <size_t kR, size_t kStrips>
+  static HWY_NOINLINE void Run(const Block& block) {
+    for (size_t i = block.begin; i < block.end; i += kGroupPairs) {
+      MultiplyGroup<kR, kStrips>(block, i);
+    }
   }
-}
+};
 
 size_t RoundToStrip(size_t columns) { return (columns + kStrip - 1) / kStrip * kStrip; }
-
-// The columns behind the last whole strip, by way of a strip of our own. `block` is of them; the
-// scales go on to the strip's end.
-void MultiplyTail(Block block, const GemmPanelArgs& args, size_t column, size_t count) {
-  const size_t columns = static_cast<size_t>(args.columns), rows = static_cast<size_t>(args.rows);
-  alignas(64) float bias[kStrip] = {};
-  alignas(64) float c[kMostRows * kStrip];
-  std::memcpy(bias, args.bias + column, count * sizeof(float));
-  block.bias = bias;
-  block.c = c;
-  block.ldc = kStrip;
-  for (size_t row = 0; row < rows; row += kMostRows) {
-    const size_t some = std::min(kMostRows, rows - row);
-    kMultiplies[some - 1](block);
-    for (size_t r = 0; r < some; ++r) {
-      std::memcpy(args.c + (row + r) * columns + column, c + r * kStrip, count * sizeof(float));
-    }
-    block.a += some * block.lda;
-  }
-}
 
 void GemmPanel(const GemmPanelArgs& args) {
   const size_t rows = static_cast<size_t>(args.rows), columns = static_cast<size_t>(args.columns);
@@ -183,9 +135,7 @@ void GemmPanel(const GemmPanelArgs& args) {
   const auto* const packed = static_cast<const int8_t*>(args.packed);
   const float* const scales =
       reinterpret_cast<const float*>(packed + 2 * pairs * RoundToStrip(columns));
-  // One or two rows: several strips at a time, so that enough sums are under way.
-  const size_t together = rows == 1 ? 4 : rows == 2 ? 2 : 1;
-  const size_t depth = rows <= kMostRows ? pairs : kDepth;
+  const size_t together = StripsTogether(rows), depth = rows <= kMostRows ? pairs : kDepth;
   const auto block_at = [&](size_t strip) {
     return Block{.a = args.a,
                  .w = packed + strip * strip_stride,
@@ -201,23 +151,19 @@ void GemmPanel(const GemmPanelArgs& args) {
   };
   size_t strip = 0;
   while (strip < strips) {
-    const bool wide = together > 1 && strips - strip >= together;
+    const size_t some = strips - strip >= together ? together : 1;
     Block block = block_at(strip);
     for (size_t i = 0; i < pairs; i += depth) {
       block.begin = i;
       block.end = std::min(i + depth, pairs);
-      if (!wide) {
-        MultiplyRows(block, rows);
-      } else if (rows == 1) {
-        MultiplyBlock<1, 4>(block);
-      } else {
-        MultiplyBlock<2, 2>(block);
-      }
+      MultiplyStrips<Multiply>(block, rows, some);
     }
-    strip += wide ? together : 1;
+    strip += some;
   }
   if (strips * kStrip < columns) {
-    MultiplyTail(block_at(strips), args, strips * kStrip, columns - strips * kStrip);
+    // The scales go on to the strip's end.
+    MultiplyTail<Multiply>(block_at(strips), &Block::bias, args, strips * kStrip,
+                           columns - strips * kStrip);
   }
 }
 

@@ -1,0 +1,175 @@
+// How the GEMMs of our own cut a panel, whatever the type of its numbers; a file of one type adds
+// the inner loop and the packing. Included once per target, after kernels/math-inl.h.
+//
+// A block of rows times a strip of columns is summed up in registers. Blocks are as equal as they
+// can be (8 rows are 4 + 4, not 6 + 2), since a block of few rows has too few sums under way. K is
+// cut so that a strip's part stays in L1 while all blocks of rows pass it; between the parts the
+// sums wait in C.
+//
+// The inner loop is a struct with a function of kR rows and kStrips strips:
+//   template <size_t kR, size_t kStrips> static void Run(const Block& block);
+// and a Block has `a` and its `lda`, `c` and its `ldc`, and Skip(rows), which goes on to the next.
+#if defined(ATTEND_KERNELS_GEMM_BLOCKS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEND_KERNELS_GEMM_BLOCKS_INL_H_
+#undef ATTEND_KERNELS_GEMM_BLOCKS_INL_H_
+#else
+#define ATTEND_KERNELS_GEMM_BLOCKS_INL_H_
+#endif
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "kernels/gemm_highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend {
+namespace HWY_NAMESPACE {
+
+// Columns of a strip.
+constexpr size_t kStrip = 2 * kLanes;
+
+// Rows at a time: with two vectors of sums each, two of W and a broadcast they fill the registers
+// (32 on AVX-512; 16 on AVX2; on SSE4 a product needs one of its own).
+#if HWY_TARGET == HWY_AVX3
+constexpr size_t kMostRows = 12;
+#elif HWY_TARGET == HWY_AVX2
+constexpr size_t kMostRows = 6;
+#else
+constexpr size_t kMostRows = 4;
+#endif
+
+// The compiler finishes `v` before whatever stands behind: it likes to begin all products at once,
+// and keeps the sums in memory for it.
+template <class V>
+HWY_INLINE void KeepInRegister(V& v) {
+  asm volatile("" : "+v"(v.raw));
+}
+
+template <class Multiply, class Block, size_t... kI>
+constexpr std::array<void (*)(const Block&), sizeof...(kI)> MakeMultiplies(
+    std::index_sequence<kI...> /*rows*/) {
+  return {&Multiply::template Run<kI + 1, 1>...};
+}
+// Of one strip, by the number of rows less one.
+template <class Multiply, class Block>
+constexpr auto kMultiplies = MakeMultiplies<Multiply, Block>(std::make_index_sequence<kMostRows>());
+
+// All rows times `block`'s one strip.
+template <class Multiply, class Block>
+void MultiplyRows(Block block, size_t rows) {
+  size_t blocks = (rows + kMostRows - 1) / kMostRows;
+  for (; blocks > 0; --blocks) {
+    const size_t count = (rows + blocks - 1) / blocks;
+    kMultiplies<Multiply, Block>[count - 1](block);
+    block.Skip(count);
+    rows -= count;
+  }
+}
+
+// One or two rows: several strips at a time, so that enough sums are under way.
+inline size_t StripsTogether(size_t rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
+
+// All rows times `strips` strips: StripsTogether(rows), or one.
+template <class Multiply, class Block>
+void MultiplyStrips(const Block& block, size_t rows, size_t strips) {
+  if (strips == 1) {
+    MultiplyRows<Multiply>(block, rows);
+  } else if (rows == 1) {
+    Multiply::template Run<1, 4>(block);
+  } else {
+    Multiply::template Run<2, 2>(block);
+  }
+}
+
+// The `count` columns from `column` on, behind the last whole strip, by way of a strip of our own.
+// `block` is of all their K; `bias` is its member that reads the bias, and does not move with rows.
+template <class Multiply, class Block>
+void MultiplyTail(Block block, const float* Block::*bias, const GemmPanelArgs& args, size_t column,
+                  size_t count) {
+  const size_t columns = static_cast<size_t>(args.columns), rows = static_cast<size_t>(args.rows);
+  alignas(64) float whole_bias[kStrip] = {};
+  alignas(64) float c[kMostRows * kStrip];
+  std::memcpy(whole_bias, args.bias + column, count * sizeof(float));
+  block.*bias = whole_bias;
+  block.c = c;
+  block.ldc = kStrip;
+  for (size_t row = 0; row < rows; row += kMostRows) {
+    const size_t some = std::min(kMostRows, rows - row);
+    kMultiplies<Multiply, Block>[some - 1](block);
+    for (size_t r = 0; r < some; ++r) {
+      std::memcpy(args.c + (row + r) * columns + column, c + r * kStrip, count * sizeof(float));
+    }
+    block.a += some * block.lda;
+  }
+}
+
+// What a block of rows is multiplied with where sums are floats: strips, and `depth` lanes of W,
+// each of which holds kPerLane of K.
+template <class W, size_t kPerLane>
+struct FloatBlock {
+  const float* a;      // [rows, kPerLane * depth; lda]
+  const W* w;          // the first strip
+  const float* start;  // what the sums begin with: the bias [columns; ld 0], or C [rows; ldc]
+  float* c;            // [rows, columns; ldc]
+  size_t lda, ldc, ld_start;
+  size_t strip_stride;  // lanes from one strip to the next
+  size_t depth;
+
+  void Skip(size_t rows) {
+    a += rows * lda;
+    c += rows * ldc;
+    start += rows * ld_start;
+  }
+};
+
+// A GEMM of FloatBlocks over rows of `lda` floats.
+template <class Multiply, class W, size_t kPerLane>
+void RunFloatPanel(const GemmPanelArgs& args, size_t lda) {
+  using Block = FloatBlock<W, kPerLane>;
+  // 256 lanes of a strip of AVX2 are 16 KiB, half of L1.
+  constexpr size_t kDepth = 256;
+  const size_t rows = static_cast<size_t>(args.rows), columns = static_cast<size_t>(args.columns);
+  const size_t lanes = lda / kPerLane;
+  const size_t strips = columns / kStrip, strip_stride = kStrip * lanes;
+  const auto* const packed = static_cast<const W*>(args.packed);
+  const size_t together = StripsTogether(rows), depth = rows <= kMostRows ? lanes : kDepth;
+  size_t strip = 0;
+  while (strip < strips) {
+    const size_t some = strips - strip >= together ? together : 1;
+    float* const c = args.c + strip * kStrip;
+    for (size_t i = 0; i < lanes; i += depth) {
+      MultiplyStrips<Multiply>(Block{.a = args.a + kPerLane * i,
+                                     .w = packed + strip * strip_stride + i * kStrip,
+                                     .start = i == 0 ? args.bias + strip * kStrip : c,
+                                     .c = c,
+                                     .lda = lda,
+                                     .ldc = columns,
+                                     .ld_start = i == 0 ? 0 : columns,
+                                     .strip_stride = strip_stride,
+                                     .depth = std::min(depth, lanes - i)},
+                               rows, some);
+    }
+    strip += some;
+  }
+  if (strips * kStrip < columns) {
+    const Block block{.a = args.a,
+                      .w = packed + strips * strip_stride,
+                      .start = nullptr,
+                      .c = nullptr,
+                      .lda = lda,
+                      .ldc = 0,
+                      .ld_start = 0,
+                      .strip_stride = 0,
+                      .depth = lanes};
+    MultiplyTail<Multiply>(block, &Block::start, args, strips * kStrip, columns - strips * kStrip);
+  }
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace attend
+HWY_AFTER_NAMESPACE();
+
+#endif  // ATTEND_KERNELS_GEMM_BLOCKS_INL_H_
