@@ -1,4 +1,4 @@
-// As the GEMM of f32 (gemm_highway.cc), with weights in bf16: two of K side by side in a lane of 32 bits. The first
+// As gemm_highway.cc, with weights in bf16: two of K side by side in a lane of 32 bits. The first
 // of them becomes a float by a shift, the second by clearing what lies below it.
 #include <algorithm>
 #include <bit>

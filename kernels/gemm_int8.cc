@@ -1,4 +1,4 @@
-// As the GEMM of f32 (gemm_highway.cc), in integers: two of K side by side, rows as int16, weights as int8 that are
+// As gemm_highway.cc, in integers: two of K side by side, rows as int16, weights as int8 that are
 // widened when they are loaded. A multiply-add of pairs (pmaddwd) is exact for any numbers of int8;
 // the one that takes bytes (pmaddubsw) saturates on some, and counted in instructions is not faster
 // here, since what it gives has to be widened too.
