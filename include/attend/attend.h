@@ -214,7 +214,7 @@ class ATTEND_EXPORT Session {
  public:
   // Compiles the plan and takes the memory.
   // Errors: kInvalidArgument (an option out of its range); kCapacity (more memory than there is);
-  // kUnsupported (a precision or part of the model that this build does not run).
+  // kUnsupported (a part of the model that this build does not run).
   static Result<Session> Create(const Model& model, const SessionOptions& options = {});
 
   // The bytes that Create would take for itself, and for weights if it is the Model's first. Packs
