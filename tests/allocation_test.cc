@@ -21,6 +21,7 @@
 #include "attend/attend.h"
 #include "tests/family_batch.h"
 #include "tests/family_configs.h"
+#include "tests/process.h"
 #include "tests/random_model.h"
 #include "tests/sanitized.h"
 
@@ -335,24 +336,17 @@ TEST(Memory, ASessionHoldsWhatItSays) {
   }
 }
 
-int64_t StatusBytes(const std::string& key) {
-  std::ifstream file("/proc/self/status");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with(key + ":")) return std::atoll(line.c_str() + key.size() + 1) * 1024;
-  }
-  return -1;
-}
-
 // In a process of its own, whose highest mark is this model's: loads and creates.
 TEST(Memory, PeakInAFreshProcess) {
   const char* path = std::getenv("ATTEND_TEST_MODEL");
   if (path == nullptr) GTEST_SKIP() << "run by Memory.LoadingNeedsLittleMoreThanWhatStays";
-  const int64_t before = StatusBytes("VmRSS");
+  const int64_t before = testing::StatusBytes("VmRSS");
   const Result<Model> model = Model::Load(path);
   ASSERT_TRUE(model.ok()) << model.status().ToString();
   Result<Session> session = Session::Create(*model, {.max_tokens = 512});
   ASSERT_TRUE(session.ok()) << session.status().ToString();
-  const int64_t peak = StatusBytes("VmHWM") - before, stays = StatusBytes("VmRSS") - before;
+  const int64_t peak = testing::StatusBytes("VmHWM") - before,
+                stays = testing::StatusBytes("VmRSS") - before;
   const int64_t file = model->info().file_bytes;
   std::printf("file %lld, peak %lld, stays %lld bytes\n", static_cast<long long>(file),
               static_cast<long long>(peak), static_cast<long long>(stays));

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "tests/child.h"
+#include "tests/process.h"
 
 namespace attend::testing {
 namespace {
@@ -92,21 +93,12 @@ INSTANTIATE_TEST_SUITE_P(Commands, CoProcess,
                          ::testing::Values("tag", "tokenize", "classify", "embed", "run"),
                          [](const auto& test) { return std::string(test.param); });
 
-// A field of /proc/PID/status in KiB.
-long StatusKib(pid_t pid, const std::string& field) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with(field)) return std::stol(line.substr(field.size() + 1));
-  }
-  return -1;
-}
-
 TEST(Stream, MemoryIsConstant) {
   Child child({ProgramPath(), "tag", "--threads", "1", "-m", Models::Get().tagger});
   constexpr size_t kLines = 200000;
   std::string block;
   for (int i = 0; i < 1000; ++i) block += "a few short words " + std::to_string(i) + "\n";
-  long early = 0;
+  int64_t early = 0;
   for (size_t sent = 0; sent < kLines; sent += 1000) {
     std::string_view rest = block;
     while (!rest.empty()) {
@@ -116,15 +108,15 @@ TEST(Stream, MemoryIsConstant) {
     }
     if (sent == kLines / 10) {
       ASSERT_TRUE(child.WaitLines(sent / 2));
-      early = StatusKib(child.pid(), "VmHWM:");
+      early = testing::StatusBytes("VmHWM", child.pid());
     }
   }
   ASSERT_TRUE(child.WaitLines(kLines - 1000)) << child.Lines();
-  const long late = StatusKib(child.pid(), "VmHWM:");
+  const int64_t late = testing::StatusBytes("VmHWM", child.pid());
   EXPECT_EQ(child.Finish(), 0) << child.err();
   EXPECT_EQ(child.Lines(), kLines);
   ASSERT_GT(early, 0);
-  EXPECT_LT(late - early, 2048) << "from " << early << " to " << late << " KiB";
+  EXPECT_LT(late - early, 2 << 20) << "from " << early << " to " << late << " bytes";
 }
 
 TEST(Stream, TextOfAMegabyteLosesNoWord) {

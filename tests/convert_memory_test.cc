@@ -10,19 +10,11 @@
 #include <string>
 
 #include "tests/hf_folder.h"
+#include "tests/process.h"
 #include "tools/convert.h"
 
 namespace attend {
 namespace {
-
-// The largest resident size of this process so far, in bytes.
-uint64_t PeakResidentBytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmHWM:")) return std::strtoull(line.c_str() + 6, nullptr, 10) * 1024;
-  }
-  return 0;
-}
 
 constexpr char kMemoryFolder[] = "ATTEND_CONVERT_MEMORY_FOLDER";
 
@@ -30,12 +22,12 @@ constexpr char kMemoryFolder[] = "ATTEND_CONVERT_MEMORY_FOLDER";
 TEST(ConvertMemoryTest, DISABLED_Child) {
   const char* folder = std::getenv(kMemoryFolder);
   ASSERT_NE(folder, nullptr) << "only as the child of UnderTwiceTheLargestTensor";
-  const uint64_t before = PeakResidentBytes();
+  const int64_t before = testing::StatusBytes("VmHWM");
   ConvertReport report;
   const std::string path = folder;
   const Status status = ConvertFolder({.folder = path, .output = path + "/out"}, &report);
   ASSERT_TRUE(status.ok()) << status.ToString();
-  std::ofstream(path + "/taken") << PeakResidentBytes() - before;
+  std::ofstream(path + "/taken") << testing::StatusBytes("VmHWM") - before;
 }
 
 TEST(ConvertMemoryTest, UnderTwiceTheLargestTensor) {

@@ -1,31 +1,22 @@
 // The public headers stand alone: each compiles by itself without a warning, and none of them
 // brings in what attend is made of.
 #include <gtest/gtest.h>
-#include <stdio.h>
 
 #include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/process.h"
+
 namespace attend {
 namespace {
-
-// The exit status and the output of a shell command.
-std::pair<int, std::string> RunCommand(const std::string& command) {
-  std::string output;
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return {-1, "popen failed"};
-  char buffer[4096];
-  for (size_t n; (n = fread(buffer, 1, sizeof(buffer), pipe)) > 0;) output.append(buffer, n);
-  return {pclose(pipe), output};
-}
 
 // Compiles a file of `text` with the flags, and returns as RunCommand does.
 std::pair<int, std::string> Compile(const std::string& text, const std::string& flags,
                                     const std::string& language = "c++") {
-  return RunCommand("printf '%s\\n' '" + text + "' | '" ATTEND_CXX_COMPILER "' -x " + language +
-                    " " + flags + " -I '" ATTEND_SOURCE_DIR "/include' -");
+  return testing::RunCommand("printf '%s\\n' '" + text + "' | '" ATTEND_CXX_COMPILER "' -x " +
+                             language + " " + flags + " -I '" ATTEND_SOURCE_DIR "/include' -");
 }
 
 std::vector<std::string> PublicHeaders() {

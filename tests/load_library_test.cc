@@ -6,12 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "attend/attend_c.h"
 #include "tests/child.h"
+#include "tests/process.h"
 #include "tests/random_model.h"
 #include "tests/sanitized.h"
 
@@ -78,14 +78,6 @@ std::vector<std::byte> ModelBytes() {
   return *bytes;
 }
 
-int64_t ResidentKib() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.rfind("VmRSS:", 0) == 0) return std::stoll(line.substr(6));
-  }
-  return 0;
-}
-
 class LoadLibrary : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -100,7 +92,7 @@ TEST_F(LoadLibrary, AThousandTimes) {
   std::vector<float> expected;
   int64_t before = 0;
   for (int round = 0; round < 1000; ++round) {
-    if (round == 100) before = ResidentKib();
+    if (round == 100) before = testing::StatusBytes("VmRSS");
     const Loaded library(kLibrary);
     ASSERT_TRUE(library.ok()) << dlerror();
     const std::vector<float> hidden = library.Hidden(bytes, ATTEND_THREADS_OWN);
@@ -108,7 +100,7 @@ TEST_F(LoadLibrary, AThousandTimes) {
     ASSERT_EQ(hidden.size(), 5u * 16);
     ASSERT_EQ(hidden, expected) << "round " << round;
   }
-  EXPECT_LT(ResidentKib() - before, 1024) << "KiB more than after 100 rounds";
+  EXPECT_LT(testing::StatusBytes("VmRSS") - before, 1 << 20) << "bytes more than after 100 rounds";
   // It was really gone each time.
   EXPECT_EQ(dlopen(kLibrary.c_str(), RTLD_NOW | RTLD_NOLOAD), nullptr);
 }

@@ -15,6 +15,7 @@
 #include "tests/decoder_testing.h"
 #include "tests/failing_memory.h"
 #include "tests/random_model.h"
+#include "tests/tiny_text_model.h"
 #include "tools/convert.h"
 #include "tools/tokenizer_json.h"
 
@@ -53,28 +54,7 @@ void FailEach(const char* name, const std::function<ErrorCode()>& call,
   EXPECT_GT(failed, 0) << name << " does not allocate: nothing was tested";
 }
 
-// The tiny tokenizer with a random model of `task`.
-std::vector<std::byte> ModelBytes(Task task) {
-  ModelConfig config = task == Task::kGenerate ? DecoderConfig() : EncoderConfig(32, 1, 2, 64);
-  config.task = task;
-  config.vocab_size = 300;
-  config.max_length = 64;
-  if (task != Task::kGenerate) config.max_positions = 64;
-  if (task == Task::kTokens || task == Task::kSequence) {
-    config.labels = {"a"};
-    config.num_labels = 1;
-  }
-  if (task == Task::kSequence || task == Task::kEmbedding) config.pooling = Pooling::kMean;
-  Result<TokenizerSpec> tokenizer =
-      ReadTokenizerJson(ATTEND_TEST_DATA "/hf/bert_token_classification/tokenizer.json");
-  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().ToString();
-  Result<std::vector<std::byte>> bytes =
-      RandomModelBytes(config, 7, SerializeTokenizer(*tokenizer));
-  EXPECT_TRUE(bytes.ok()) << bytes.status().ToString();
-  return *bytes;
-}
-
-Model ModelFor(Task task) { return *Model::FromBytes(ModelBytes(task)); }
+Model ModelFor(Task task) { return *Model::FromBytes(TinyModelBytes(task)); }
 
 class MemoryFault : public ::testing::Test {
  protected:
@@ -87,7 +67,7 @@ class MemoryFault : public ::testing::Test {
 };
 
 TEST_F(MemoryFault, ModelAndSession) {
-  const std::vector<std::byte> bytes = ModelBytes(Task::kTokens);
+  const std::vector<std::byte> bytes = TinyModelBytes(Task::kTokens);
   FailEach("FromBytes", [&] { return CodeOf(Model::FromBytes(bytes)); });
   // Not packed yet: a Model of its own each time.
   FailEach("Create", [&] {
