@@ -15,8 +15,8 @@ namespace {
 
 using testing::GuardedRows;
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+using testing::kInf;
+using testing::kNan;
 
 // The bounds of the header.
 struct Function {

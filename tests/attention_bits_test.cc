@@ -13,11 +13,11 @@
 namespace attend {
 namespace {
 
-using testing::AlignedFloats;
 using testing::AttentionProblem;
 using testing::AttentionShape;
+using testing::GuardedFloats;
 
-const float kNan = std::numeric_limits<float>::quiet_NaN();
+using testing::kNan;
 
 // A few members of the family with all parts among them.
 constexpr int kKinds = 14;
@@ -135,7 +135,7 @@ TEST(AttentionBits, BlocksMayLieAnywhere) {
       }
       testing::ForEachIsa([&](Isa) {
         const std::vector<float> want = problem.Run();
-        AlignedFloats k(room * kKeyBlock * 2 * 12, kNan), v(room * kKeyBlock * 2 * 20, kNan);
+        GuardedFloats k(room * kKeyBlock * 2 * 12, kNan), v(room * kKeyBlock * 2 * 20, kNan);
         PackKvArgs pack = problem.PackArgs();
         pack.packed_k = k.data();
         pack.packed_v = v.data();

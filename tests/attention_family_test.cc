@@ -14,8 +14,8 @@ namespace {
 using testing::AttentionProblem;
 using testing::AttentionShape;
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-const float kNan = std::numeric_limits<float>::quiet_NaN();
+using testing::kInf;
+using testing::kNan;
 
 // Lengths around blocks, vectors, register blocks, chunks; grouped and single key heads; widths
 // with tails; keys and values of different widths.

@@ -255,7 +255,7 @@ class AttentionProblem {
 
   AttentionShape shape;
   GuardedRows q, k, v, out;
-  AlignedFloats packed_k, packed_v, scratch;
+  GuardedFloats packed_k, packed_v, scratch;
   AttentionSpec spec;
   std::vector<float> additive, slopes, distances, dense;
   std::vector<int32_t> edge_offsets, edge_keys;

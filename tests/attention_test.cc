@@ -15,11 +15,11 @@ namespace attend {
 namespace {
 
 using cases::AttentionCase;
-using testing::AlignedFloats;
+using testing::GuardedFloats;
 using testing::GuardedRows;
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-const float kNan = std::numeric_limits<float>::quiet_NaN();
+using testing::kInf;
+using testing::kNan;
 
 // The bound of the header for inputs of size 1: absolute and relative.
 constexpr double kAbsolute = 2e-6, kRelative = 2e-6;
@@ -39,7 +39,7 @@ int64_t PackedFloats(const AttentionCase& c) {
 struct Problem {
   AttentionCase c;
   GuardedRows q, k, v, out;
-  AlignedFloats packed_k, packed_v, scratch;
+  GuardedFloats packed_k, packed_v, scratch;
   float scale;
   AttentionSpec spec;
 
@@ -176,7 +176,7 @@ TEST(PackKv, LayoutInAnyPieces) {
       Problem problem(c);
       testing::Random random(5);
       for (int round = 0; round < 8; ++round) {
-        AlignedFloats packed_k(PackedFloats(c), -7.0f), packed_v(PackedFloats(c), -7.0f);
+        GuardedFloats packed_k(PackedFloats(c), -7.0f), packed_v(PackedFloats(c), -7.0f);
         for (int64_t g = 0; g < c.kv_heads;) {
           const int64_t heads = 1 + random.Below(c.kv_heads - g);
           for (int64_t j = 0; j < c.keys;) {

@@ -14,9 +14,9 @@ namespace attend {
 namespace {
 
 // A cache of tokens instead of keys, beside a plain list of each row's tokens.
-class Model {
+class PlainCache {
  public:
-  Model(int64_t rows, int64_t length, int64_t sources) {
+  PlainCache(int64_t rows, int64_t length, int64_t sources) {
     cache_.Create(rows, length, sources);
     blocks_.resize(static_cast<size_t>(cache_.num_blocks() * kKeyBlock));
   }
@@ -86,7 +86,7 @@ TEST(RowCache, RowsForkMoveAndEnd) {
   for (int round = 0; round < 60; ++round) {
     const auto max_rows = static_cast<int32_t>(1 + random() % 9);
     const int64_t length = 1 + random() % 70;
-    Model model(max_rows, length, max_rows);
+    PlainCache model(max_rows, length, max_rows);
     int steps = 0;
     for (int i = 0; i < 150; ++i) {
       std::vector<int32_t> alive, growing, rows(static_cast<size_t>(max_rows));
@@ -125,7 +125,7 @@ TEST(RowCache, RowsForkMoveAndEnd) {
 }
 
 TEST(RowCache, FullBlocksAreSharedAndTheLastIsCopied) {
-  Model model(4, 64, 0);
+  PlainCache model(4, 64, 0);
   model.Start(0, 40, -1);
   EXPECT_EQ(model.cache().num_blocks() - model.cache().free_blocks(), 3);
   model.Continue({0, 1, 2, 3}, {0, 0, 0, 0});
@@ -137,7 +137,7 @@ TEST(RowCache, FullBlocksAreSharedAndTheLastIsCopied) {
 }
 
 TEST(RowCache, ASourceLivesAsLongAsItsRows) {
-  Model model(3, 32, 2);
+  PlainCache model(3, 32, 2);
   const int32_t source = model.cache().TakeSource();
   model.Start(0, 1, source);
   model.Continue({1, 2}, {0, 0});

@@ -8,6 +8,7 @@
 
 #include "attend/attend.h"
 #include "tests/random_model.h"
+#include "tests/testing.h"
 
 namespace attend {
 namespace {
@@ -49,14 +50,6 @@ void ExpectSameBits(const std::vector<float>& a, const std::vector<float>& b) {
   ASSERT_FALSE(a.empty());
   ASSERT_EQ(a.size(), b.size());
   EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0);
-}
-
-void ExpectError(const Status& status, ErrorCode code, const std::vector<std::string>& parts) {
-  EXPECT_EQ(ErrorCodeName(status.code()), std::string(ErrorCodeName(code))) << status.ToString();
-  const std::string text = status.ToString();
-  for (const std::string& part : parts) {
-    EXPECT_NE(text.find(part), std::string::npos) << "\"" << part << "\" is not in: " << text;
-  }
 }
 
 struct BadBatch {
@@ -131,7 +124,7 @@ TEST_P(BadBatchTest, IsRefusedAndChangesNothing) {
   const std::vector<float> before = Hidden(*session, good.view());
   const Result<Output> refused = session->Run(GetParam().batch.view());
   ASSERT_FALSE(refused.ok());
-  ExpectError(refused.status(), GetParam().code, GetParam().parts);
+  testing::ExpectError(refused.status(), GetParam().code, GetParam().parts);
   ExpectSameBits(Hidden(*session, good.view()), before);
 }
 
@@ -159,9 +152,9 @@ TEST(CheckBatch, EdgesAreRefused) {
   TokenBatch batch = good.view();
   batch.edges = edges;
   batch.edge_offsets = edge_offsets;
-  ExpectError(session->Run(batch).status(), ErrorCode::kInvalidArgument, {"edges"});
+  testing::ExpectError(session->Run(batch).status(), ErrorCode::kInvalidArgument, {"edges"});
   batch.edges = {};  // offsets alone say that there are edges, none of them
-  ExpectError(session->Run(batch).status(), ErrorCode::kInvalidArgument, {"edges"});
+  testing::ExpectError(session->Run(batch).status(), ErrorCode::kInvalidArgument, {"edges"});
   ExpectSameBits(Hidden(*session, good.view()), before);
 }
 
@@ -173,8 +166,9 @@ TEST(CheckBatch, VectorsToATokenModelAreRefused) {
   const std::vector<float> before = Hidden(*session, good.view());
   const std::vector<float> rows(2 * 32, 0.5f);
   const int32_t offsets[] = {0, 2};
-  ExpectError(session->Run(VectorBatch{.rows = rows, .offsets = offsets}).status(),
-              ErrorCode::kInvalidArgument, {"VectorBatch", "token ids", "50", "not vectors"});
+  testing::ExpectError(session->Run(VectorBatch{.rows = rows, .offsets = offsets}).status(),
+                       ErrorCode::kInvalidArgument,
+                       {"VectorBatch", "token ids", "50", "not vectors"});
   ExpectSameBits(Hidden(*session, good.view()), before);
 }
 
@@ -189,19 +183,20 @@ TEST(CheckBatch, AModelWithoutTypesTakesTypeZeroOnly) {
   batch.types.assign(8, 0);
   ExpectSameBits(Hidden(*session, batch.view()), before);
   batch.types[5] = 1;
-  ExpectError(session->Run(batch.view()).status(), ErrorCode::kInvalidArgument,
-              {"type_ids[5]", "1", "0 to 0"});
+  testing::ExpectError(session->Run(batch.view()).status(), ErrorCode::kInvalidArgument,
+                       {"type_ids[5]", "1", "0 to 0"});
   batch.types.resize(5);
-  ExpectError(session->Run(batch.view()).status(), ErrorCode::kInvalidArgument,
-              {"type_ids", "5", "8"});
+  testing::ExpectError(session->Run(batch.view()).status(), ErrorCode::kInvalidArgument,
+                       {"type_ids", "5", "8"});
 }
 
 TEST(CheckOptions, OutOfRange) {
   const Model model = MakeModel(SmallConfig());
   const auto expect = [&](const SessionOptions& options, const std::vector<std::string>& parts) {
-    ExpectError(Session::Create(model, options).status(), ErrorCode::kInvalidArgument, parts);
-    ExpectError(Session::PredictMemoryBytes(model, options).status(), ErrorCode::kInvalidArgument,
-                parts);
+    testing::ExpectError(Session::Create(model, options).status(), ErrorCode::kInvalidArgument,
+                         parts);
+    testing::ExpectError(Session::PredictMemoryBytes(model, options).status(),
+                         ErrorCode::kInvalidArgument, parts);
   };
   expect({.num_threads = -1}, {"num_threads", "-1", "0 to 1024"});
   expect({.num_threads = 1025}, {"num_threads", "1025", "0 to 1024"});
@@ -237,7 +232,7 @@ TEST(CheckOptions, EveryShareAndBackendGivesTheSameBits) {
       Result<Session> session =
           Session::Create(model, {.num_threads = 2, .backend = backend, .share = share});
       if (backend == ThreadBackend::kOpenMp && !has_openmp) {
-        ExpectError(session.status(), ErrorCode::kUnsupported, {"OpenMP"});
+        testing::ExpectError(session.status(), ErrorCode::kUnsupported, {"OpenMP"});
         continue;
       }
       ASSERT_TRUE(session.ok()) << session.status().ToString();

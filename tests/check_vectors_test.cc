@@ -35,7 +35,7 @@ ModelConfig GraphConfig() {
 }
 
 // Three sequences of 2, 1 and 4 vectors; with a graph where the model takes one.
-struct OwnedBatch {
+struct OwnedVectors {
   std::vector<float> rows = testing::NormalVector(7 * kWidth, 1);
   std::vector<int32_t> offsets = {0, 2, 3, 7};
   std::vector<Edge> edges;
@@ -46,8 +46,8 @@ struct OwnedBatch {
   }
 };
 
-OwnedBatch GraphBatch() {
-  OwnedBatch batch;
+OwnedVectors GraphBatch() {
+  OwnedVectors batch;
   batch.edges = {{1, 0}, {0, 0}, {3, 3}, {0, 3}, {3, 0}};
   batch.edge_offsets = {0, 2, 2, 5};
   return batch;
@@ -58,14 +58,6 @@ std::vector<float> Hidden(Session& session, const VectorBatch& batch) {
   EXPECT_TRUE(output.ok()) << output.status().ToString();
   if (!output.ok()) return {};
   return {output->hidden.begin(), output->hidden.end()};
-}
-
-void ExpectError(const Status& status, ErrorCode code, const std::vector<std::string>& parts) {
-  EXPECT_EQ(ErrorCodeName(status.code()), std::string(ErrorCodeName(code))) << status.ToString();
-  const std::string text = status.ToString();
-  for (const std::string& part : parts) {
-    EXPECT_NE(text.find(part), std::string::npos) << "\"" << part << "\" is not in: " << text;
-  }
 }
 
 Session MakeSession(const ModelConfig& config, SessionOptions options = {}) {
@@ -80,20 +72,20 @@ Session MakeSession(const ModelConfig& config, SessionOptions options = {}) {
 
 struct Bad {
   const char* name;
-  std::function<void(OwnedBatch&)> damage;
+  std::function<void(OwnedVectors&)> damage;
   ErrorCode code;
   std::vector<std::string> parts;
 };
 
-void ExpectRefused(Session& session, const OwnedBatch& good, const std::vector<Bad>& cases) {
+void ExpectRefused(Session& session, const OwnedVectors& good, const std::vector<Bad>& cases) {
   const std::vector<float> before = Hidden(session, good.view());
   for (const Bad& bad : cases) {
     SCOPED_TRACE(bad.name);
-    OwnedBatch batch = good;
+    OwnedVectors batch = good;
     bad.damage(batch);
     const Result<Output> refused = session.Run(batch.view());
     ASSERT_FALSE(refused.ok());
-    ExpectError(refused.status(), bad.code, bad.parts);
+    testing::ExpectError(refused.status(), bad.code, bad.parts);
     testing::ExpectSameBits(Hidden(session, good.view()), before, bad.name);
   }
 }
@@ -102,84 +94,84 @@ TEST(CheckVectors, WhatIsRefused) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInf = std::numeric_limits<float>::infinity();
   Session session = MakeSession(VectorConfig());
-  ExpectRefused(session, OwnedBatch(),
+  ExpectRefused(session, OwnedVectors(),
                 {
                     {"nan",
-                     [](OwnedBatch& b) { b.rows[5 * kWidth + 2] = kNan; },
+                     [](OwnedVectors& b) { b.rows[5 * kWidth + 2] = kNan; },
                      kInvalid,
                      {"rows[5]", "NaN", "column 2", "position 2 of sequence 2"}},
                     {"negative_nan",
-                     [](OwnedBatch& b) { b.rows[0] = -kNan; },
+                     [](OwnedVectors& b) { b.rows[0] = -kNan; },
                      kInvalid,
                      {"rows[0]", "NaN", "column 0", "position 0 of sequence 0"}},
                     {"infinity",
-                     [](OwnedBatch& b) { b.rows[2 * kWidth] = kInf; },
+                     [](OwnedVectors& b) { b.rows[2 * kWidth] = kInf; },
                      kInvalid,
                      {"rows[2]", "has infinity", "position 0 of sequence 1"}},
                     {"negative_infinity",
-                     [](OwnedBatch& b) { b.rows.back() = -kInf; },
+                     [](OwnedVectors& b) { b.rows.back() = -kInf; },
                      kInvalid,
                      {"rows[6]", "-infinity", "column 2"}},
                     {"width",
-                     [](OwnedBatch& b) { b.rows.pop_back(); },
+                     [](OwnedVectors& b) { b.rows.pop_back(); },
                      kInvalid,
                      {"rows", "20", "multiple of input_size, 3"}},
                     {"a_row_less",
-                     [](OwnedBatch& b) { b.rows.resize(6 * kWidth); },
+                     [](OwnedVectors& b) { b.rows.resize(6 * kWidth); },
                      kInvalid,
                      {"offsets[3]", "7", "6, the number of rows"}},
                     {"nothing",
-                     [](OwnedBatch& b) {
+                     [](OwnedVectors& b) {
                        b.rows.clear();
                        b.offsets = {0};
                      },
                      kInvalid,
                      {"offsets", "at least 2"}},
                     {"empty_sequence",
-                     [](OwnedBatch& b) { b.offsets[1] = 3; },
+                     [](OwnedVectors& b) { b.offsets[1] = 3; },
                      kInvalid,
                      {"sequence 1", "at least one vector"}},
                     {"decreasing",
-                     [](OwnedBatch& b) { b.offsets[1] = 4; },
+                     [](OwnedVectors& b) { b.offsets[1] = 4; },
                      kInvalid,
                      {"offsets[2]", "3", "4"}},
                     {"longer_than_the_positions",
-                     [](OwnedBatch& b) {
+                     [](OwnedVectors& b) {
                        b.rows.resize(11 * kWidth);
                        b.offsets = {0, 11};
                      },
                      kFull,
                      {"sequence 0", "11 vectors", "takes 10"}},
                     {"too_many",
-                     [](OwnedBatch& b) {
+                     [](OwnedVectors& b) {
                        b.rows.resize(21 * kWidth);
                        b.offsets = {0, 10, 20, 21};
                      },
                      kFull,
                      {"rows", "21 vectors", "20", "max_tokens"}},
                     {"too_many_sequences",
-                     [](OwnedBatch& b) {
+                     [](OwnedVectors& b) {
                        b.offsets = {0, 1, 2, 3, 7};
                      },
                      kFull,
                      {"offsets", "4", "3", "max_sequences"}},
                     {"edges",
-                     [](OwnedBatch& b) {
+                     [](OwnedVectors& b) {
                        b.edges = {{0, 0}};
                        b.edge_offsets = {0, 1, 1, 1};
                      },
                      kInvalid,
                      {"edges", "takes none"}},
                     {"empty_edges",
-                     [](OwnedBatch& b) {
+                     [](OwnedVectors& b) {
                        b.edge_offsets = {0, 0, 0, 0};
                      },
                      kInvalid,
                      {"edges", "takes none"}},
                 });
   const int32_t ids[] = {1, 2}, offsets[] = {0, 2};
-  ExpectError(session.Run(TokenBatch{.ids = ids, .offsets = offsets}).status(), kInvalid,
-              {"TokenBatch", "vectors of 3 numbers", "not token ids"});
+  testing::ExpectError(session.Run(TokenBatch{.ids = ids, .offsets = offsets}).status(), kInvalid,
+                       {"TokenBatch", "vectors of 3 numbers", "not token ids"});
 }
 
 // A row far into a long batch: the search goes in blocks.
@@ -195,9 +187,10 @@ TEST(CheckVectors, TheRowIsNamedWhereverItIs) {
   const int32_t offsets[] = {0, 1000, 4000};
   for (const size_t row : {0u, 341u, 342u, 999u, 1000u, 3999u}) {
     rows[row * kWidth + 1] = std::numeric_limits<float>::quiet_NaN();
-    ExpectError(session->Run(VectorBatch{.rows = rows, .offsets = offsets}).status(), kInvalid,
-                {"rows[" + std::to_string(row) + "]", "column 1",
-                 row < 1000 ? "sequence 0" : "sequence 1"});
+    testing::ExpectError(session->Run(VectorBatch{.rows = rows, .offsets = offsets}).status(),
+                         kInvalid,
+                         {"rows[" + std::to_string(row) + "]", "column 1",
+                          row < 1000 ? "sequence 0" : "sequence 1"});
     rows[row * kWidth + 1] = 0.5f;
   }
   EXPECT_TRUE(session->Run(VectorBatch{.rows = rows, .offsets = offsets}).ok());
@@ -208,54 +201,54 @@ TEST(CheckEdges, WhatIsRefused) {
   ExpectRefused(session, GraphBatch(),
                 {
                     {"none",
-                     [](OwnedBatch& b) {
+                     [](OwnedVectors& b) {
                        b.edges.clear();
                        b.edge_offsets.clear();
                      },
                      kInvalid,
                      {"edge_offsets", "needs the edges", "all 0"}},
                     {"no_offsets",
-                     [](OwnedBatch& b) { b.edge_offsets.clear(); },
+                     [](OwnedVectors& b) { b.edge_offsets.clear(); },
                      kInvalid,
                      {"edge_offsets", "0 entries", "4"}},
                     {"few_offsets",
-                     [](OwnedBatch& b) {
+                     [](OwnedVectors& b) {
                        b.edge_offsets = {0, 2, 5};
                      },
                      kInvalid,
                      {"edge_offsets", "3 entries", "4"}},
                     {"first",
-                     [](OwnedBatch& b) { b.edge_offsets[0] = 1; },
+                     [](OwnedVectors& b) { b.edge_offsets[0] = 1; },
                      kInvalid,
                      {"edge_offsets[0]", "1", "0"}},
                     {"decreasing",
-                     [](OwnedBatch& b) { b.edge_offsets[2] = 1; },
+                     [](OwnedVectors& b) { b.edge_offsets[2] = 1; },
                      kInvalid,
                      {"edge_offsets[2]", "1", "2"}},
                     {"last",
-                     [](OwnedBatch& b) { b.edge_offsets[3] = 4; },
+                     [](OwnedVectors& b) { b.edge_offsets[3] = 4; },
                      kInvalid,
                      {"edge_offsets[3]", "4", "5, the number of edges"}},
                     {"i_outside",
-                     [](OwnedBatch& b) { b.edges[2].i = 4; },
+                     [](OwnedVectors& b) { b.edges[2].i = 4; },
                      kInvalid,
                      {"edges[2]", "(4, 3)", "0 to 3", "sequence 2"}},
                     {"j_outside",
-                     [](OwnedBatch& b) { b.edges[0].j = 2; },
+                     [](OwnedVectors& b) { b.edges[0].j = 2; },
                      kInvalid,
                      {"edges[0]", "(1, 2)", "0 to 1", "sequence 0"}},
                     {"negative",
-                     [](OwnedBatch& b) { b.edges[4].j = -1; },
+                     [](OwnedVectors& b) { b.edges[4].j = -1; },
                      kInvalid,
                      {"edges[4]", "(3, -1)", "0 to 3"}},
                     {"of_the_batch",
-                     [](OwnedBatch& b) {
+                     [](OwnedVectors& b) {
                        b.edges[3] = {5, 5};
                      },
                      kInvalid,
                      {"edges[3]", "(5, 5)", "start of their own sequence"}},
                     {"too_many",
-                     [](OwnedBatch& b) {
+                     [](OwnedVectors& b) {
                        b.edges.resize(7, {0, 0});
                        b.edge_offsets[3] = 7;
                      },
@@ -266,16 +259,16 @@ TEST(CheckEdges, WhatIsRefused) {
 
 TEST(CheckEdges, EmptyListsAreLists) {
   Session session = MakeSession(GraphConfig());
-  OwnedBatch batch;
+  OwnedVectors batch;
   batch.edge_offsets = {0, 0, 0, 0};
   EXPECT_EQ(Hidden(session, batch.view()).size(), 7u * 16u);
 }
 
 TEST(CheckEdges, OrderAndRepetitionChangeNothing) {
   Session session = MakeSession(GraphConfig());
-  const OwnedBatch batch = GraphBatch();
+  const OwnedVectors batch = GraphBatch();
   const std::vector<float> plain = Hidden(session, batch.view());
-  OwnedBatch other = batch;
+  OwnedVectors other = batch;
   other.edges = {{0, 0}, {1, 0}, {1, 0}, {0, 0}, {3, 0}, {0, 3}, {3, 3}, {0, 3}};
   other.edge_offsets = {0, 4, 4, 8};
   testing::ExpectSameBits(Hidden(session, other.view()), plain, "another order");
@@ -285,7 +278,7 @@ TEST(CheckEdges, OrderAndRepetitionChangeNothing) {
 
 TEST(CheckEdges, ByDefaultEveryPairHasRoom) {
   Session session = MakeSession(GraphConfig());
-  OwnedBatch batch;
+  OwnedVectors batch;
   for (int32_t i = 0; i < 10; ++i) {
     for (int32_t j = 0; j < 10; ++j) batch.edges.push_back({i, j});
   }
@@ -295,7 +288,7 @@ TEST(CheckEdges, ByDefaultEveryPairHasRoom) {
   ModelConfig whole = VectorConfig();
   // The same weights without a graph: everybody sees everybody.
   Session without = MakeSession(whole);
-  OwnedBatch plain = batch;
+  OwnedVectors plain = batch;
   plain.edges.clear();
   plain.edge_offsets.clear();
   testing::ExpectNear(Hidden(session, batch.view()),
@@ -305,8 +298,8 @@ TEST(CheckEdges, ByDefaultEveryPairHasRoom) {
 TEST(CheckEdges, OptionOutOfRange) {
   Result<Model> model = testing::RandomModel(GraphConfig(), 5);
   ASSERT_TRUE(model.ok());
-  ExpectError(Session::Create(*model, {.max_edges = -1}).status(), kInvalid,
-              {"max_edges", "-1", "0 to 2147483647"});
+  testing::ExpectError(Session::Create(*model, {.max_edges = -1}).status(), kInvalid,
+                       {"max_edges", "-1", "0 to 2147483647"});
   // Memory follows the option.
   Result<Session> few = Session::Create(*model, {.max_edges = 1000});
   Result<Session> many = Session::Create(*model, {.max_edges = 101000});

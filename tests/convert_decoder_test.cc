@@ -106,9 +106,9 @@ TEST(ConvertDecoder, RefusedOfPairs) {
 }
 
 // Converts and reads back.
-class Converted {
+class ConvertedDecoder {
  public:
-  explicit Converted(const TestFolder& folder) {
+  explicit ConvertedDecoder(const TestFolder& folder) {
     ConvertReport report;
     const Status status =
         ConvertFolder({.folder = folder.path(), .output = out_.Path("m")}, &report);
@@ -137,7 +137,7 @@ class Converted {
 
 TEST(ConvertDecoder, TurnsAndCutsTheWeightsOfGpt2) {
   TestFolder folder("gpt2");
-  const Converted converted(folder);
+  const ConvertedDecoder converted(folder);
   const float* stored = folder.tensors["transformer.h.1.attn.c_attn.weight"].floats();
   const float* bias = folder.tensors["transformer.h.1.attn.c_attn.bias"].floats();
   size_t part = 0;
@@ -168,11 +168,11 @@ TEST(ConvertDecoder, RopeScaling) {
   folder.config["rope_parameters"] = {
       {"rope_type", "linear"}, {"factor", 4.0}, {"rope_theta", 500.0}};
   folder.Save();
-  const ModelConfig linear = Converted(folder).config;
+  const ModelConfig linear = ConvertedDecoder(folder).config;
   folder.config.erase("rope_parameters");
   folder.config["rope_theta"] = 500.0;
   folder.Save();
-  const ModelConfig plain = Converted(folder).config;
+  const ModelConfig plain = ConvertedDecoder(folder).config;
   const auto slow = ops::RotaryFrequencies(linear), fast = ops::RotaryFrequencies(plain);
   ASSERT_EQ(slow.size(), 6u);
   for (size_t i = 0; i < slow.size(); ++i) {
@@ -182,7 +182,7 @@ TEST(ConvertDecoder, RopeScaling) {
   // The older spelling means the same.
   folder.config["rope_scaling"] = {{"type", "linear"}, {"factor", 4.0}};
   folder.Save();
-  const ModelConfig older = Converted(folder).config;
+  const ModelConfig older = ConvertedDecoder(folder).config;
   EXPECT_EQ(ops::RotaryFrequencies(older), slow);
 }
 

@@ -133,7 +133,7 @@ TEST(ConvertSentenceTest, TheTransformerMayHaveAFolderOfItsOwn) {
   EXPECT_EQ(report.tokenizer, "wordpiece");
 }
 
-struct Refusal {
+struct FolderRefusal {
   const char* name;
   std::function<void(json& modules, json& pooling)> change;
   ErrorCode code;
@@ -143,7 +143,7 @@ struct Refusal {
 TEST(ConvertSentenceTest, RefusesWhatItDoesNotRun) {
   const auto unsupported = ErrorCode::kUnsupported, corrupt = ErrorCode::kCorrupt;
   const char* order = "expected Transformer, Pooling";
-  const Refusal cases[] = {
+  const FolderRefusal cases[] = {
       {"J29_two_modes", [](json&, json& pooling) { pooling["pooling_mode_cls_token"] = true; },
        unsupported, "cls and mean"},
       {"J29_no_mode", [](json&, json& pooling) { pooling["pooling_mode_mean_tokens"] = false; },
@@ -188,7 +188,7 @@ TEST(ConvertSentenceTest, RefusesWhatItDoesNotRun) {
       {"modules_object", [](json& modules, json&) { modules = json::object(); }, corrupt,
        "1 to 32 modules"},
   };
-  for (const Refusal& c : cases) {
+  for (const FolderRefusal& c : cases) {
     SCOPED_TRACE(c.name);
     TestFolder folder("bert"), out;
     json modules = OldModules({"Transformer", "Pooling", "Normalize"});

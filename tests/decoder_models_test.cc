@@ -28,11 +28,11 @@ struct Yardstick {
   double Tolerance() const { return std::max(10 * difference, 1e-4 * largest); }
 };
 
-struct Folder {
+struct DecoderFolder {
   const char* name;
   Yardstick encoder, hidden, logits;
 };
-constexpr Folder kFolders[] = {
+constexpr DecoderFolder kDecoderFolders[] = {
     {"t5", {7.0e-7, 2.37}, {1.8e-6, 6.84}, {2.1e-6, 6.32}},
     {"t5_v1_1", {1.4e-6, 3.58}, {1.1e-6, 5.46}, {2.3e-6, 7.03}},
     {"bart", {8.9e-7, 2.97}, {1.6e-6, 4.78}, {3.8e-6, 9.52}},
@@ -43,7 +43,7 @@ constexpr Folder kFolders[] = {
     {"qwen3", {}, {3.1e-6, 4.26}, {6.4e-6, 6.49}},
 };
 
-struct Case {
+struct DecoderCase {
   std::vector<int32_t> source, ids;
 };
 
@@ -54,7 +54,7 @@ struct Cases {
     for (int c = 0;; ++c) {
       const std::string prefix = std::to_string(c) + ".";
       if (golden.tensors.count(prefix + "input_ids") == 0) break;
-      Case& one = all.emplace_back();
+      DecoderCase& one = all.emplace_back();
       one.ids = Ids(prefix + "input_ids");
       if (golden.tensors.count(prefix + "decoder_input_ids") == 0) continue;
       one.source = std::move(one.ids);
@@ -67,7 +67,7 @@ struct Cases {
   }
 
   testing::Golden golden;
-  std::vector<Case> all;
+  std::vector<DecoderCase> all;
 };
 
 // Sequences end to end.
@@ -79,7 +79,7 @@ struct Ragged {
   }
 };
 
-Result<Model> ConvertAndLoad(const std::string& folder) {
+Result<Model> LoadDecoder(const std::string& folder) {
   const std::string file =
       ::testing::TempDir() + "/decoder_models_" + std::to_string(getpid()) + ".attend";
   ConvertReport report;
@@ -126,7 +126,7 @@ void CompareSteps(const Model& model, const Cases& cases, std::span<const float>
   std::vector<int32_t> rows;
   for (int32_t c = 0; c < count; ++c) {
     rows.push_back(c);
-    const Case& one = cases.all[static_cast<size_t>(c)];
+    const DecoderCase& one = cases.all[static_cast<size_t>(c)];
     sources.Add(one.source);
     starts.Add(std::span(one.ids).first(std::min(first, one.ids.size())));
   }
@@ -157,16 +157,16 @@ void CompareSteps(const Model& model, const Cases& cases, std::span<const float>
   }
 }
 
-void CompareFolder(const Folder& folder, const char* isa) {
+void CompareDecoder(const DecoderFolder& folder, const char* isa) {
   SCOPED_TRACE(folder.name);
   const std::string path = std::string(ATTEND_TEST_DATA) + "/hf/" + folder.name;
-  Result<Model> model = ConvertAndLoad(path);
+  Result<Model> model = LoadDecoder(path);
   ASSERT_TRUE(model.ok()) << model.status().ToString();
   const Cases cases(path);
   ASSERT_GT(cases.all.size(), 4u);
   const bool pair = model->info().architecture == "encoder_decoder";
   Ragged sources, targets;
-  for (const Case& one : cases.all) {
+  for (const DecoderCase& one : cases.all) {
     sources.Add(one.source);
     targets.Add(one.ids);
   }
@@ -198,7 +198,7 @@ void CompareFolder(const Folder& folder, const char* isa) {
 TEST(DecoderModels, OneIsa) {
   const char* isa = testing::ChildIsa();
   if (isa == nullptr) GTEST_SKIP() << "run by DecoderModels.EveryIsa, a process per ISA";
-  for (const Folder& folder : kFolders) CompareFolder(folder, isa);
+  for (const DecoderFolder& folder : kDecoderFolders) CompareDecoder(folder, isa);
 }
 
 TEST(DecoderModels, EveryIsa) {

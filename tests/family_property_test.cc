@@ -24,7 +24,7 @@ using testing::FamilyBatch;
 using testing::FamilySequence;
 
 constexpr uint64_t kDraws = 3;  // of noise: one alone may cancel out
-constexpr int kModels = 120;
+constexpr int kRandomModels = 120;
 
 double Largest(const Matrix& a, const Matrix& b) {
   double largest = 0;
@@ -107,7 +107,7 @@ TEST(FamilyProperty, OneIsa) {
   if (isa == nullptr) GTEST_SKIP() << "run by FamilyProperty.EveryIsa, a process per ISA";
   testing::FamilyConfigs configs(5);
   double ratio = 0, difference = 0;
-  for (uint32_t i = 0; i < kModels; ++i) {
+  for (uint32_t i = 0; i < kRandomModels; ++i) {
     const ModelConfig config = configs.Next();
     SCOPED_TRACE(std::to_string(i) + ": " + testing::Describe(config));
     Worst worst;
@@ -117,7 +117,7 @@ TEST(FamilyProperty, OneIsa) {
     difference = std::max(difference, worst.difference);
   }
   std::printf("%s: %d random models, largest difference %.1e, %.2f of what is allowed\n", isa,
-              kModels, difference, ratio);
+              kRandomModels, difference, ratio);
 }
 
 // The comparison must fail where engine and twin do not compute the same.

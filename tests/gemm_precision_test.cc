@@ -20,25 +20,25 @@
 namespace attend {
 namespace {
 
-struct Shape {
+struct LayerShape {
   int64_t n, k, panel_width;
 };
 
 // MiniLM's, heads, sizes that fit nothing, and K in several parts.
-constexpr Shape kShapes[] = {{192, 384, 192}, {64, 1536, 0}, {1536, 60, 0}, {70, 3001, 0},
-                             {17, 384, 0},    {3, 384, 0},   {1, 64, 0},    {100, 52, 0},
-                             {130, 7, 0},     {36, 12, 36},  {63, 33, 21},  {5, 1, 0}};
+constexpr LayerShape kLayerShapes[] = {{192, 384, 192}, {64, 1536, 0}, {1536, 60, 0}, {70, 3001, 0},
+                                       {17, 384, 0},    {3, 384, 0},   {1, 64, 0},    {100, 52, 0},
+                                       {130, 7, 0},     {36, 12, 36},  {63, 33, 21},  {5, 1, 0}};
 constexpr int64_t kRows = 70;
 
-struct Layer {
-  Shape shape;
+struct ExactLayer {
+  LayerShape shape;
   std::vector<float> w, bias, a;
   std::shared_ptr<const LinearKernel> kernel = nullptr;
   std::shared_ptr<const PackedLinear> packed = nullptr;
 };
 
-void Pack(GemmType type, Layer* layer) {
-  const Shape& shape = layer->shape;
+void Pack(GemmType type, ExactLayer* layer) {
+  const LayerShape& shape = layer->shape;
   auto kernel =
       LinearKernel::Create(shape.n, shape.k, CutPanels(shape.n, shape.k, shape.panel_width), type);
   ASSERT_TRUE(kernel.ok()) << kernel.status().ToString();
@@ -51,17 +51,17 @@ void Pack(GemmType type, Layer* layer) {
   layer->packed = *packed;
 }
 
-Layer MakeLayer(const Shape& shape, GemmType type) {
-  Layer layer{.shape = shape,
-              .w = testing::NormalVector(shape.n * shape.k, 5),
-              .bias = testing::NormalVector(shape.n, 6),
-              .a = testing::NormalVector(kRows * shape.k, 9)};
+ExactLayer MakeLayer(const LayerShape& shape, GemmType type) {
+  ExactLayer layer{.shape = shape,
+                   .w = testing::NormalVector(shape.n * shape.k, 5),
+                   .bias = testing::NormalVector(shape.n, 6),
+                   .a = testing::NormalVector(kRows * shape.k, 9)};
   Pack(type, &layer);
   return layer;
 }
 
 // C [rows, N] for the rows `a` [rows, K], which are put at an odd place.
-std::vector<float> RunLayer(const Layer& layer, const std::vector<float>& a, int64_t rows) {
+std::vector<float> RunLayer(const ExactLayer& layer, const std::vector<float>& a, int64_t rows) {
   const int64_t n = layer.shape.n, k = layer.shape.k;
   const Panels& panels = layer.kernel->panels();
   testing::GuardedRows x(rows, k, k, rows % 4);
@@ -94,7 +94,7 @@ float WeightBf16(float w) {
 }
 
 // What bf16 is defined to be: a chain over K in order. The products are exact.
-float TwinBf16(const Layer& layer, const float* a, int64_t column) {
+float TwinBf16(const ExactLayer& layer, const float* a, int64_t column) {
   float sum = layer.bias[column];
   for (int64_t i = 0; i < layer.shape.k; ++i) {
     sum += static_cast<float>(reference::RoundBf16(a[i])) *
@@ -144,7 +144,7 @@ float TwinInt8(const IntRow& a, const IntRow& w, float bias) {
   return scaled + bias;
 }
 
-void CheckTwin(const Layer& layer, const std::vector<float>& all) {
+void CheckTwin(const ExactLayer& layer, const std::vector<float>& all) {
   const int64_t n = layer.shape.n, k = layer.shape.k;
   const bool int8 = layer.kernel->type() == GemmType::kInt8;
   for (int64_t column = 0; column<n; column += n> 200 ? 7 : 1) {
@@ -163,9 +163,9 @@ void CheckTwin(const Layer& layer, const std::vector<float>& all) {
 TEST(GemmPrecision, HasTheBitsOfItsTwinOnEveryIsa) {
   testing::ForEachIsa([](Isa isa) {
     for (const GemmType type : {GemmType::kBf16, GemmType::kInt8}) {
-      for (const Shape& shape : kShapes) {
+      for (const LayerShape& shape : kLayerShapes) {
         SCOPED_TRACE(IsaName(isa));
-        const Layer layer = MakeLayer(shape, type);
+        const ExactLayer layer = MakeLayer(shape, type);
         ASSERT_NE(layer.packed, nullptr);
         CheckTwin(layer, RunLayer(layer, layer.a, kRows));
       }
@@ -176,8 +176,8 @@ TEST(GemmPrecision, HasTheBitsOfItsTwinOnEveryIsa) {
 TEST(GemmPrecision, ARowsBitsAreItsOwn) {
   testing::ForEachIsa([](Isa isa) {
     for (const GemmType type : {GemmType::kBf16, GemmType::kInt8}) {
-      for (const Shape& shape : kShapes) {
-        const Layer layer = MakeLayer(shape, type);
+      for (const LayerShape& shape : kLayerShapes) {
+        const ExactLayer layer = MakeLayer(shape, type);
         const std::vector<float> all = RunLayer(layer, layer.a, kRows);
         for (const int64_t rows : {1, 2, 3, 4, 5, 7, 12, 13, 16, 33, 64}) {
           const int64_t first = kRows - rows;
@@ -197,10 +197,10 @@ TEST(GemmPrecision, Int8SumsAreExactAtTheirLargest) {
   testing::ForEachIsa([](Isa isa) {
     // Up to 2^24 in all, what f32 holds exactly.
     for (const int64_t k : {int64_t{1}, int64_t{63}, int64_t{64}, int64_t{1024}}) {
-      Layer layer{.shape = {18, k, 0},
-                  .w = std::vector<float>(static_cast<size_t>(18 * k), 127.0f),
-                  .bias = std::vector<float>(18, 0.0f),
-                  .a = std::vector<float>(static_cast<size_t>(2 * k), 127.0f)};
+      ExactLayer layer{.shape = {18, k, 0},
+                       .w = std::vector<float>(static_cast<size_t>(18 * k), 127.0f),
+                       .bias = std::vector<float>(18, 0.0f),
+                       .a = std::vector<float>(static_cast<size_t>(2 * k), 127.0f)};
       std::fill_n(layer.a.begin(), k, -127.0f);
       Pack(GemmType::kInt8, &layer);
       const std::vector<float> c = RunLayer(layer, layer.a, 2);
@@ -216,7 +216,7 @@ TEST(GemmPrecision, Int8SumsAreExactAtTheirLargest) {
 TEST(GemmPrecision, SpecialRowsAndColumns) {
   testing::ForEachIsa([](Isa isa) {
     for (const GemmType type : {GemmType::kBf16, GemmType::kInt8}) {
-      Layer layer = MakeLayer({20, 33, 0}, type);
+      ExactLayer layer = MakeLayer({20, 33, 0}, type);
       const int64_t k = 33, n = 20;
       std::fill_n(layer.w.begin() + 3 * k, k, 0.0f);  // column 3: zeros
       std::fill_n(layer.w.begin() + 4 * k, k, std::numeric_limits<float>::max());

@@ -21,14 +21,14 @@
 namespace attend {
 namespace {
 
-struct Shape {
+struct GemmShape {
   int64_t n, k, panel_width;
 };
 
 // MiniLM's, BERT-base's, heads, and sizes that fit nothing.
-constexpr Shape kShapes[] = {{1152, 384, 192}, {384, 384, 0}, {1536, 384, 0}, {384, 1536, 0},
-                             {768, 3072, 0},   {17, 384, 0},  {3, 384, 0},    {1, 64, 0},
-                             {100, 52, 0},     {130, 7, 0},   {36, 12, 36},   {63, 33, 21}};
+constexpr GemmShape kGemmShapes[] = {
+    {1152, 384, 192}, {384, 384, 0}, {1536, 384, 0}, {384, 1536, 0}, {768, 3072, 0}, {17, 384, 0},
+    {3, 384, 0},      {1, 64, 0},    {100, 52, 0},   {130, 7, 0},    {36, 12, 36},   {63, 33, 21}};
 
 struct Layer {
   std::vector<float> w, bias;
@@ -37,7 +37,7 @@ struct Layer {
   std::unique_ptr<LinearRunner> runner;
 };
 
-Layer MakeLayer(const Shape& shape) {
+Layer MakeLayer(const GemmShape& shape) {
   Layer layer;
   std::mt19937 random(5);
   std::normal_distribution<float> normal;
@@ -79,7 +79,7 @@ std::vector<float> Run(const Layer& layer, const std::vector<float>& a, int64_t 
   return c;
 }
 
-void CheckShape(const Shape& shape) {
+void CheckShape(const GemmShape& shape) {
   const Layer layer = MakeLayer(shape);
   constexpr int64_t kRows = 130;
   std::mt19937 random(9);
@@ -118,7 +118,7 @@ void CheckShape(const Shape& shape) {
 TEST(Gemm, OneIsa) {
   if (testing::ChildIsa() == nullptr) GTEST_SKIP() << "run by Gemm.EveryIsa, a process per ISA";
   const OneOpenMpThread guard;
-  for (const Shape& shape : kShapes) CheckShape(shape);
+  for (const GemmShape& shape : kGemmShapes) CheckShape(shape);
 }
 
 TEST(Gemm, EveryIsa) {
@@ -126,7 +126,7 @@ TEST(Gemm, EveryIsa) {
 }
 
 TEST(Gemm, PanelsCoverTheColumns) {
-  for (const Shape& shape : kShapes) {
+  for (const GemmShape& shape : kGemmShapes) {
     const Panels panels = CutPanels(shape.n, shape.k, shape.panel_width);
     int64_t columns = 0;
     for (int64_t panel = 0; panel < panels.count; ++panel) {

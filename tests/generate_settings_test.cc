@@ -96,7 +96,7 @@ struct BadSetting {
   void (*change)(GenerationSettings* s);
 };
 
-class BadSettings : public testing::TestWithParam<BadSetting> {};
+class BadSettings : public ::testing::TestWithParam<BadSetting> {};
 
 TEST_P(BadSettings, AreNamed) {
   GenerationSettings settings = DefaultSettings();
@@ -113,7 +113,7 @@ using S = GenerationSettings*;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 INSTANTIATE_TEST_SUITE_P(
     All, BadSettings,
-    testing::Values(
+    ::testing::Values(
         BadSetting{"NoBeam", "num_beams", "found 0; expected 1 to 256",
                    [](S s) { s->num_beams = 0; }},
         BadSetting{"TooManyBeams", "num_beams", "found 257", [](S s) { s->num_beams = 257; }},

@@ -14,7 +14,7 @@ namespace attend {
 namespace {
 
 std::string TempPath(const std::string& name) {
-  return testing::TempDir() + "attend_json_" + std::to_string(getpid()) + "_" + name;
+  return ::testing::TempDir() + "attend_json_" + std::to_string(getpid()) + "_" + name;
 }
 
 TEST(JsonTest, ReadsAllKindsOfValues) {
@@ -167,7 +167,7 @@ TEST(JsonTest, FilesAreRegularAndBounded) {
   EXPECT_TRUE(ParseJsonFile(path, 8).ok());
   EXPECT_EQ(ParseJsonFile(path, 7).status().code(), ErrorCode::kCapacity);
   EXPECT_EQ(ParseJsonFile(path + ".absent", 8).status().code(), ErrorCode::kNotFound);
-  const auto folder = ParseJsonFile(testing::TempDir(), 100);
+  const auto folder = ParseJsonFile(::testing::TempDir(), 100);
   EXPECT_EQ(folder.status().code(), ErrorCode::kIo);
   EXPECT_NE(folder.status().what().find("got a folder"), std::string::npos);
   EXPECT_NE(ParseJsonFile("/dev/zero", 100).status().what().find("a device"), std::string::npos);

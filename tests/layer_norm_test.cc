@@ -15,7 +15,7 @@ namespace {
 using testing::GuardedRows;
 
 // The bounds of the header.
-constexpr double kAbsolute = 3e-6, kRelative = 3e-6;
+constexpr double kNormAbsolute = 3e-6, kNormRelative = 3e-6;
 
 enum class Kind { kLayer, kRms };
 
@@ -55,7 +55,7 @@ void CheckWidth(Kind kind, int64_t width, bool residual, bool weight, bool bias)
   const std::vector<double> no;
   const reference::Matrix want =
       Twin(kind, s, weight ? testing::ToDouble(w) : no, bias ? testing::ToDouble(b) : no, 1e-5f);
-  testing::ExpectNear(out.Values(), want.data, kAbsolute, kRelative,
+  testing::ExpectNear(out.Values(), want.data, kNormAbsolute, kNormRelative,
                       "width " + std::to_string(width));
   x.CheckGuards();
   r.CheckGuards();

@@ -46,7 +46,7 @@ double Tolerance(double yardstick, double largest) {
   return std::max(10 * yardstick, 1e-4 * largest);
 }
 
-struct Difference {
+struct FolderDifference {
   double largest = 0;
   double cosine = 1;  // the least
   void Compare(std::span<const float> got, std::span<const float> want) {
@@ -101,7 +101,7 @@ void CompareFolder(const Folder& folder, const char* isa) {
   ASSERT_TRUE(session.ok()) << session.status().ToString();
   Result<Output> output = session->Run({.ids = ids, .offsets = offsets, .type_ids = types});
   ASSERT_TRUE(output.ok()) << output.status().ToString();
-  Difference hidden, other;
+  FolderDifference hidden, other;
   const size_t width = static_cast<size_t>(model->info().hidden_size);
   for (int c = 0; c < cases; ++c) {
     const std::string prefix = std::to_string(c) + ".";
@@ -152,7 +152,7 @@ TEST(Models, MiniLmOneIsa) {
       testing::ReadGolden(std::string(ATTEND_TEST_DATA) + "/minilm/outputs.safetensors");
   Result<Session> session = Session::Create(*model, {.num_threads = 2});
   ASSERT_TRUE(session.ok()) << session.status().ToString();
-  Difference hidden, embedding;
+  FolderDifference hidden, embedding;
   int cases = 0;
   for (int c = 0; c < 200; ++c) {
     const std::string prefix = std::to_string(c) + ".";

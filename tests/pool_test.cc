@@ -14,8 +14,8 @@ namespace {
 
 using testing::GuardedRows;
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-const float kNan = std::numeric_limits<float>::quiet_NaN();
+using testing::kInf;
+using testing::kNan;
 
 TEST(Pool, EqualsItsTwin) {
   testing::ForEachIsa([](Isa) {

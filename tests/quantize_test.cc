@@ -19,7 +19,7 @@ namespace {
 using testing::GuardedRows;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+using testing::kNan;
 
 struct QuantizedRow {
   std::vector<float> scales;
@@ -55,16 +55,16 @@ std::vector<float> RoundOne(const std::vector<float>& x) {
 TEST(RoundBf16, EqualsItsTwinAtEveryWidth) {
   testing::ForEachIsa([](Isa) {
     for (const int64_t width : cases::kWidths) {
-      constexpr int64_t kRows = 3;
+      constexpr int64_t kThree = 3;
       for (int64_t offset = 0; offset < 4; ++offset) {
-        GuardedRows x(kRows, width, width, offset);
+        GuardedRows x(kThree, width, width, offset);
         const int64_t ld = RoundedRowFloats(width);
-        GuardedRows out(kRows, ld, ld, 3 - offset);
+        GuardedRows out(kThree, ld, ld, 3 - offset);
         x.FillNormal(static_cast<uint64_t>(width), 100.0);
-        BindRoundBf16()({.x = x.data(), .out = out.data(), .rows = kRows, .k = width});
+        BindRoundBf16()({.x = x.data(), .out = out.data(), .rows = kThree, .k = width});
         x.CheckGuards();
         out.CheckGuards();
-        for (int64_t r = 0; r < kRows; ++r) {
+        for (int64_t r = 0; r < kThree; ++r) {
           for (int64_t c = 0; c < ld; ++c) {
             const double want = c < width ? reference::RoundBf16(x.row(r)[c]) : 0.0;
             ASSERT_EQ(out.row(r)[c], want) << x.row(r)[c] << " in a row of " << width;
@@ -109,16 +109,16 @@ TEST(RoundBf16, SpecialValues) {
 TEST(Quantize, EqualsItsTwinAtEveryWidth) {
   testing::ForEachIsa([](Isa) {
     for (const int64_t width : cases::kWidths) {
-      constexpr int64_t kRows = 3;
-      GuardedRows x(kRows, width, width, width % 5);
+      constexpr int64_t kThree = 3;
+      GuardedRows x(kThree, width, width, width % 5);
       const int64_t ld = QuantizedRowFloats(width);
-      GuardedRows out(kRows, ld, ld, width % 3);
+      GuardedRows out(kThree, ld, ld, width % 3);
       x.FillNormal(static_cast<uint64_t>(width) + 7, 3.0);
-      BindQuantize()({.x = x.data(), .out = out.data(), .rows = kRows, .k = width});
+      BindQuantize()({.x = x.data(), .out = out.data(), .rows = kThree, .k = width});
       x.CheckGuards();
       out.CheckGuards();
       const reference::Quantized want = reference::QuantizeRows(x.ToMatrix(), kQuantizeGroup);
-      for (int64_t r = 0; r < kRows; ++r) {
+      for (int64_t r = 0; r < kThree; ++r) {
         const QuantizedRow got = Unpack(out.row(r), width);
         int largest = 0;
         for (int64_t c = 0; c < width; ++c) {

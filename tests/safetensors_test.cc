@@ -90,15 +90,15 @@ TEST(SafetensorsTest, ReadsWhatTheFormatAllows) {
             ErrorCode::kInternal);
 }
 
-struct Refusal {
+struct RefusedFile {
   const char* name;
   std::string bytes;
   const char* what;
 };
 
-void ExpectRefused(const std::vector<Refusal>& cases) {
+void ExpectRefused(const std::vector<RefusedFile>& cases) {
   TestFolder folder;
-  for (const Refusal& c : cases) {
+  for (const RefusedFile& c : cases) {
     SCOPED_TRACE(c.name);
     const auto file = OpenBytes(folder, c.bytes);
     ASSERT_FALSE(file.ok());

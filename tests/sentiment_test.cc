@@ -17,8 +17,8 @@
 namespace attend {
 namespace {
 
-const std::string kModel = std::string(ATTEND_SOURCE_DIR) + "/models/sentiment-en.attend";
-const std::string kData = std::string(ATTEND_TEST_DATA) + "/sentiment";
+const std::string kSentimentModel = std::string(ATTEND_SOURCE_DIR) + "/models/sentiment-en.attend";
+const std::string kSentimentData = std::string(ATTEND_TEST_DATA) + "/sentiment";
 
 struct Rated {
   double rating = 0;
@@ -27,7 +27,7 @@ struct Rated {
 
 // Mean rating, source and text of one text a line.
 std::vector<Rated> ReadTexts() {
-  std::ifstream file(kData + "/dev.tsv");
+  std::ifstream file(kSentimentData + "/dev.tsv");
   std::vector<Rated> texts;
   for (std::string line; std::getline(file, line);) {
     const size_t first = line.find('\t'), second = line.find('\t', first + 1);
@@ -47,7 +47,8 @@ double Percent(size_t part, size_t all) {
 // A text whose rating is beyond 0.5 either way is on the right side if, of the positive and the
 // negative label, the right one is likelier, however likely the neutral one is.
 TEST(ShippedSentiment, JudgesDevAsTheFrameworkThatTrainedIt) {
-  Result<Classifier> classifier = Classifier::Load(kModel, {.session = {.num_threads = 2}});
+  Result<Classifier> classifier =
+      Classifier::Load(kSentimentModel, {.session = {.num_threads = 2}});
   ASSERT_TRUE(classifier.ok()) << classifier.status().ToString();
   const std::span<const std::string> labels = classifier->labels();
   ASSERT_EQ(std::vector<std::string>(labels.begin(), labels.end()),
@@ -58,7 +59,7 @@ TEST(ShippedSentiment, JudgesDevAsTheFrameworkThatTrainedIt) {
   for (const Rated& text : rated) texts.push_back(text.text);
   Result<std::vector<Classification>> found = classifier->ClassifyBatch(texts);
   ASSERT_TRUE(found.ok()) << found.status().ToString();
-  std::ifstream trained(kData + "/labels.txt");
+  std::ifstream trained(kSentimentData + "/labels.txt");
   size_t right = 0, sides = 0, right_side = 0, same = 0;
   for (size_t i = 0; i < rated.size(); ++i) {
     const Classification& result = (*found)[i];
@@ -80,11 +81,11 @@ TEST(ShippedSentiment, JudgesDevAsTheFrameworkThatTrainedIt) {
 }
 
 TEST(ShippedSentiment, LogitsAreThoseOfTraining) {
-  Result<Model> model = Model::Load(kModel);
+  Result<Model> model = Model::Load(kSentimentModel);
   ASSERT_TRUE(model.ok()) << model.status().ToString();
   Result<Session> session = Session::Create(*model);
   ASSERT_TRUE(session.ok()) << session.status().ToString();
-  const testing::Golden golden = testing::ReadGolden(kData + "/logits.safetensors");
+  const testing::Golden golden = testing::ReadGolden(kSentimentData + "/logits.safetensors");
   double largest = 0;
   int texts = 0;
   for (; golden.tensors.count(std::to_string(texts) + ".logits") != 0; ++texts) {
@@ -105,7 +106,7 @@ TEST(ShippedSentiment, LogitsAreThoseOfTraining) {
 }
 
 TEST(ShippedSentiment, TakesSides) {
-  Result<Classifier> classifier = Classifier::Load(kModel);
+  Result<Classifier> classifier = Classifier::Load(kSentimentModel);
   ASSERT_TRUE(classifier.ok()) << classifier.status().ToString();
   const auto label = [&](std::string_view text) {
     Result<Classification> result = classifier->Classify(text);

@@ -15,7 +15,7 @@ namespace {
 
 using testing::GuardedRows;
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
+using testing::kInf;
 constexpr float kMax = std::numeric_limits<float>::max();
 
 // The bound of the header: 6e-7 of the weight, and what the rounding of x - max costs.

@@ -15,8 +15,8 @@
 namespace attend {
 namespace {
 
-const std::string kModel = std::string(ATTEND_SOURCE_DIR) + "/models/g2p-en.attend";
-const std::string kData = std::string(ATTEND_TEST_DATA);
+const std::string kSpellerModel = std::string(ATTEND_SOURCE_DIR) + "/models/g2p-en.attend";
+const std::string kSpellerData = std::string(ATTEND_TEST_DATA);
 
 using Sounds = std::vector<std::string>;
 
@@ -41,7 +41,7 @@ struct DictionaryWord {
 
 // Spelling, a tab, pronunciations with " | " between them.
 std::vector<DictionaryWord> ReadDictionary() {
-  std::ifstream file(kData + "/cmudict/dev.tsv");
+  std::ifstream file(kSpellerData + "/cmudict/dev.tsv");
   std::vector<DictionaryWord> words;
   for (std::string line; std::getline(file, line);) {
     const size_t tab = line.find('\t');
@@ -95,7 +95,7 @@ struct Errors {
 
 Generator Speller(int threads) {
   Result<Generator> generator =
-      Generator::Load(kModel, {.session = {.num_threads = threads}, .max_text_tokens = 64});
+      Generator::Load(kSpellerModel, {.session = {.num_threads = threads}, .max_text_tokens = 64});
   EXPECT_TRUE(generator.ok()) << generator.status().ToString();
   return *std::move(generator);
 }
@@ -131,7 +131,7 @@ TEST(ShippedSpeller, ErrorsOnDev) {
 // Word, sounds, score: what beam search of the training framework gives for every 25th word.
 TEST(ShippedSpeller, SaysWhatTheFrameworkThatTrainedItSays) {
   Generator speller = Speller(2);
-  std::ifstream file(kData + "/g2p/beam.tsv");
+  std::ifstream file(kSpellerData + "/g2p/beam.tsv");
   size_t words = 0, same = 0;
   double largest = 0;
   for (std::string line; std::getline(file, line); ++words) {

@@ -20,8 +20,8 @@
 namespace attend {
 namespace {
 
-const std::string kModel = std::string(ATTEND_SOURCE_DIR) + "/models/pos-en.attend";
-const std::string kData = std::string(ATTEND_TEST_DATA);
+const std::string kTaggerModel = std::string(ATTEND_SOURCE_DIR) + "/models/pos-en.attend";
+const std::string kTaggerData = std::string(ATTEND_TEST_DATA);
 
 struct Sentence {
   std::vector<std::string> words, tags;
@@ -29,7 +29,7 @@ struct Sentence {
 
 // Word and tag of one word a line, an empty line after a sentence.
 std::vector<Sentence> ReadTreebank() {
-  std::ifstream file(kData + "/ud_english_ewt/en_ewt.dev.tsv");
+  std::ifstream file(kTaggerData + "/ud_english_ewt/en_ewt.dev.tsv");
   std::vector<Sentence> sentences(1);
   for (std::string line; std::getline(file, line);) {
     if (line.empty()) {
@@ -45,7 +45,7 @@ std::vector<Sentence> ReadTreebank() {
 }
 
 std::vector<std::string> ReadTags() {
-  std::ifstream file(kData + "/tagger/tags.txt");
+  std::ifstream file(kTaggerData + "/tagger/tags.txt");
   std::vector<std::string> tags;
   for (std::string line; std::getline(file, line);) {
     if (!line.empty()) tags.push_back(line);
@@ -54,7 +54,7 @@ std::vector<std::string> ReadTags() {
 }
 
 TEST(ShippedTagger, TagsDevAsTheFrameworkThatTrainedIt) {
-  Result<Tagger> tagger = Tagger::Load(kModel, {.session = {.num_threads = 2}});
+  Result<Tagger> tagger = Tagger::Load(kTaggerModel, {.session = {.num_threads = 2}});
   ASSERT_TRUE(tagger.ok()) << tagger.status().ToString();
   const std::vector<Sentence> sentences = ReadTreebank();
   ASSERT_EQ(sentences.size(), 2001u);
@@ -89,7 +89,7 @@ TEST(ShippedTagger, TagsDevAsTheFrameworkThatTrainedIt) {
 // The percentage of dev's words that get the right tag.
 double AccuracyOn(const std::vector<Sentence>& sentences, Precision precision) {
   Result<Tagger> tagger =
-      Tagger::Load(kModel, {.session = {.num_threads = 2, .precision = precision}});
+      Tagger::Load(kTaggerModel, {.session = {.num_threads = 2, .precision = precision}});
   EXPECT_TRUE(tagger.ok()) << tagger.status().ToString();
   std::vector<std::vector<std::string_view>> texts;
   for (const Sentence& sentence : sentences) {
@@ -119,10 +119,10 @@ TEST(ShippedTagger, KeepsItsAccuracyInEveryPrecision) {
 
 // From the raw text: a word counts if begin and end are right, a tagged word if its tag is too.
 TEST(ShippedTagger, CutsAndTagsRawText) {
-  Result<Tagger> tagger = Tagger::Load(kModel, {.session = {.num_threads = 2}});
+  Result<Tagger> tagger = Tagger::Load(kTaggerModel, {.session = {.num_threads = 2}});
   ASSERT_TRUE(tagger.ok()) << tagger.status().ToString();
   const std::vector<Sentence> sentences = ReadTreebank();
-  std::ifstream file(kData + "/ud_english_ewt/en_ewt.dev.text.tsv");
+  std::ifstream file(kTaggerData + "/ud_english_ewt/en_ewt.dev.text.tsv");
   size_t gold = 0, cut = 0, found = 0, tagged_right = 0, s = 0;
   for (std::string line; std::getline(file, line); ++s) {
     ASSERT_LT(s, sentences.size());
@@ -164,7 +164,7 @@ TEST(ShippedTagger, CutsAndTagsRawText) {
 
 // The largest difference from the framework's logits over 50 sentences; the logits are up to ~10.
 double LargestLogitDifference(const Model& model) {
-  const testing::Golden golden = testing::ReadGolden(kData + "/tagger/logits.safetensors");
+  const testing::Golden golden = testing::ReadGolden(kTaggerData + "/tagger/logits.safetensors");
   Result<Session> session = Session::Create(model);
   EXPECT_TRUE(session.ok()) << session.status().ToString();
   double largest = 0;
@@ -189,7 +189,7 @@ double LargestLogitDifference(const Model& model) {
 }
 
 TEST(ShippedTagger, LogitsAreThoseOfTraining) {
-  Result<Model> model = Model::Load(kModel);
+  Result<Model> model = Model::Load(kTaggerModel);
   ASSERT_TRUE(model.ok()) << model.status().ToString();
   const double largest = LargestLogitDifference(*model);
   std::printf("logits of 50 sentences: largest difference %.1e\n", largest);
@@ -197,10 +197,10 @@ TEST(ShippedTagger, LogitsAreThoseOfTraining) {
 }
 
 TEST(ShippedTagger, AnotherWeightGivesOtherLogits) {
-  Result<FileBytes> file = FileBytes::Open(kModel, FileBytes::Mode::kRead);
+  Result<FileBytes> file = FileBytes::Open(kTaggerModel, FileBytes::Mode::kRead);
   ASSERT_TRUE(file.ok()) << file.status().ToString();
   std::vector<std::byte> bytes(file->bytes().begin(), file->bytes().end());
-  Result<FileView> view = FileView::Open(file->bytes(), VerifyLevel::kStructure, kModel);
+  Result<FileView> view = FileView::Open(file->bytes(), VerifyLevel::kStructure, kTaggerModel);
   ASSERT_TRUE(view.ok());
   const std::optional<TensorView> weight = view->FindTensor("layers.2.ffn.up.weight");
   ASSERT_TRUE(weight.has_value());
@@ -213,7 +213,7 @@ TEST(ShippedTagger, AnotherWeightGivesOtherLogits) {
 }
 
 TEST(ShippedTagger, TheTwoSawsDiffer) {
-  Result<Tagger> tagger = Tagger::Load(kModel);
+  Result<Tagger> tagger = Tagger::Load(kTaggerModel);
   ASSERT_TRUE(tagger.ok()) << tagger.status().ToString();
   Result<Tags> tags = tagger->Tag("I saw a saw");
   ASSERT_TRUE(tags.ok());

@@ -53,6 +53,14 @@ std::vector<double> ToDouble(const std::vector<float>& x) { return {x.begin(), x
 
 void GuardedRows::Free::operator()(float* p) const { std::free(p); }
 
+void ExpectError(const Status& status, ErrorCode code, const std::vector<std::string>& parts) {
+  EXPECT_EQ(ErrorCodeName(status.code()), std::string(ErrorCodeName(code))) << status.ToString();
+  const std::string text = status.ToString();
+  for (const std::string& part : parts) {
+    EXPECT_NE(text.find(part), std::string::npos) << "\"" << part << "\" is not in: " << text;
+  }
+}
+
 GuardedRows::GuardedRows(int64_t rows, int64_t width, int64_t ld, int64_t offset)
     : rows_(rows), width_(width), ld_(ld), front_(kGuard + offset) {
   size_ = front_ + (rows > 0 ? (rows - 1) * ld + width : 0);
@@ -100,7 +108,7 @@ void GuardedRows::CheckGuards() const {
   }
 }
 
-AlignedFloats::AlignedFloats(int64_t count, float value) : rows_(1, count, count, 0) {
+GuardedFloats::GuardedFloats(int64_t count, float value) : rows_(1, count, count, 0) {
   std::fill_n(rows_.data(), count, value);
 }
 

@@ -4,15 +4,20 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "attend/status.h"
 #include "kernels/isa.h"
 #include "tests/reference.h"
 
 namespace attend::testing {
+
+inline constexpr float kInf = std::numeric_limits<float>::infinity();
+inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // A small generator of numbers that are the same on every machine (SplitMix64).
 class Random {
@@ -30,6 +35,9 @@ class Random {
 std::vector<float> NormalVector(int64_t count, uint64_t seed, double scale = 1.0,
                                 double shift = 0.0);
 std::vector<double> ToDouble(const std::vector<float>& x);
+
+// Fails the test if `status` has not this code, or its text lacks one of `parts`.
+void ExpectError(const Status& status, ErrorCode code, const std::vector<std::string>& parts);
 
 // `rows` rows of `width` floats, `ld` apart, that begin `offset` floats behind a 64-byte border. In
 // front of, between and behind the rows stands a pattern that CheckGuards looks for. The allocation
@@ -62,9 +70,9 @@ class GuardedRows {
 };
 
 // 64-byte aligned floats, filled with `value`.
-class AlignedFloats {
+class GuardedFloats {
  public:
-  explicit AlignedFloats(int64_t count, float value = 0.0f);
+  explicit GuardedFloats(int64_t count, float value = 0.0f);
   float* data() { return rows_.data(); }
 
  private:

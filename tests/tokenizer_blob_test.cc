@@ -98,7 +98,7 @@ struct BadField {
   ErrorCode code;
 };
 
-class BadFieldTest : public testing::TestWithParam<BadField> {};
+class BadFieldTest : public ::testing::TestWithParam<BadField> {};
 
 TEST_P(BadFieldTest, IsRefused) {
   Bytes bytes = SerializeTokenizer(TinySpec());
@@ -111,27 +111,27 @@ TEST_P(BadFieldTest, IsRefused) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, BadFieldTest,
-    testing::Values(BadField{"version", 0, 2, ErrorCode::kUnsupported},
-                    BadField{"kind", 1, 9, ErrorCode::kUnsupported},
-                    BadField{"normaliser", 2, 2, ErrorCode::kUnsupported},
-                    BadField{"normaliser_flags", 3, 16, ErrorCode::kCorrupt},
-                    BadField{"pre_tokeniser", 4, 0, ErrorCode::kUnsupported},
-                    BadField{"decoder", 5, 2, ErrorCode::kUnsupported},
-                    BadField{"decoder_flags", 6, 2, ErrorCode::kCorrupt},
-                    BadField{"unk_id", 7, 11, ErrorCode::kCorrupt},
-                    BadField{"max_chars_0", 8, 0, ErrorCode::kCorrupt},
-                    BadField{"max_chars_large", 8, 0x80000000, ErrorCode::kCorrupt},
-                    BadField{"truncation", 9, 0xFFFFFFFF, ErrorCode::kCorrupt},
-                    BadField{"entries_large", 10, 0xFFFFFFFF, ErrorCode::kCorrupt},
-                    BadField{"entries_more", 10, 12, ErrorCode::kCorrupt},
-                    BadField{"entries_none", 10, 0, ErrorCode::kCorrupt},
-                    BadField{"added", 11, 65537, ErrorCode::kCorrupt},
-                    BadField{"single", 12, 65, ErrorCode::kCorrupt},
-                    BadField{"pair", 13, 65, ErrorCode::kCorrupt},
-                    BadField{"prefix", 14, 4097, ErrorCode::kCorrupt},
-                    BadField{"decoder_prefix", 15, 4097, ErrorCode::kCorrupt},
-                    BadField{"entry_bytes", 16, 0x4000001, ErrorCode::kCorrupt},
-                    BadField{"reserved", 17, 1, ErrorCode::kCorrupt}),
+    ::testing::Values(BadField{"version", 0, 2, ErrorCode::kUnsupported},
+                      BadField{"kind", 1, 9, ErrorCode::kUnsupported},
+                      BadField{"normaliser", 2, 2, ErrorCode::kUnsupported},
+                      BadField{"normaliser_flags", 3, 16, ErrorCode::kCorrupt},
+                      BadField{"pre_tokeniser", 4, 0, ErrorCode::kUnsupported},
+                      BadField{"decoder", 5, 2, ErrorCode::kUnsupported},
+                      BadField{"decoder_flags", 6, 2, ErrorCode::kCorrupt},
+                      BadField{"unk_id", 7, 11, ErrorCode::kCorrupt},
+                      BadField{"max_chars_0", 8, 0, ErrorCode::kCorrupt},
+                      BadField{"max_chars_large", 8, 0x80000000, ErrorCode::kCorrupt},
+                      BadField{"truncation", 9, 0xFFFFFFFF, ErrorCode::kCorrupt},
+                      BadField{"entries_large", 10, 0xFFFFFFFF, ErrorCode::kCorrupt},
+                      BadField{"entries_more", 10, 12, ErrorCode::kCorrupt},
+                      BadField{"entries_none", 10, 0, ErrorCode::kCorrupt},
+                      BadField{"added", 11, 65537, ErrorCode::kCorrupt},
+                      BadField{"single", 12, 65, ErrorCode::kCorrupt},
+                      BadField{"pair", 13, 65, ErrorCode::kCorrupt},
+                      BadField{"prefix", 14, 4097, ErrorCode::kCorrupt},
+                      BadField{"decoder_prefix", 15, 4097, ErrorCode::kCorrupt},
+                      BadField{"entry_bytes", 16, 0x4000001, ErrorCode::kCorrupt},
+                      BadField{"reserved", 17, 1, ErrorCode::kCorrupt}),
     [](const auto& test) { return std::string(test.param.name); });
 
 // Specs that are written as they are and must not be taken.

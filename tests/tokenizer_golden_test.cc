@@ -30,7 +30,7 @@ Tokenizer GoldenTokenizer(const std::string& name) {
   return MakeTokenizer(*spec);
 }
 
-class GoldenTest : public testing::TestWithParam<Golden> {};
+class GoldenTest : public ::testing::TestWithParam<Golden> {};
 
 TEST_P(GoldenTest, EveryCaseIsEqual) {
   const std::string name = GetParam().name;
@@ -73,10 +73,10 @@ TEST_P(GoldenTest, EveryCaseIsEqual) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GoldenTest,
-                         testing::Values(Golden{"minilm", 200},
-                                         Golden{"tokenizers/wordpiece_uncased", 210},
-                                         Golden{"tokenizers/wordpiece_cased", 210},
-                                         Golden{"tokenizers/characters", 280}),
+                         ::testing::Values(Golden{"minilm", 200},
+                                           Golden{"tokenizers/wordpiece_uncased", 210},
+                                           Golden{"tokenizers/wordpiece_cased", 210},
+                                           Golden{"tokenizers/characters", 280}),
                          [](const auto& test) {
                            std::string name = test.param.name;
                            return name.substr(name.find('/') + 1);

@@ -69,7 +69,7 @@ struct HostileText {
   double most = 3.0;
 };
 
-class HostileTest : public testing::TestWithParam<HostileText> {};
+class HostileTest : public ::testing::TestWithParam<HostileText> {};
 
 TEST_P(HostileTest, TimeIsLinear) {
   const std::string half = Repeat(GetParam().unit, size_t{2} << 20);
@@ -101,18 +101,18 @@ TEST_P(HostileTest, MemoryIsInProportion) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, HostileTest,
-    testing::Values(HostileText{"one_letter", "a", 2.2}, HostileText{"capital", "A"},
-                    HostileText{"digit", "7"}, HostileText{"underscore", "_"},
-                    HostileText{"accented", "é"}, HostileText{"mark", "\u0301", 2.2},
-                    HostileText{"kept_marks", "\u302E\U0001D165\u0301"},
-                    HostileText{"two_marks_in_one", "\u0344"}, HostileText{"cjk", "中", 2.2},
-                    HostileText{"hangul", "가"}, HostileText{"thai", "ก"},
-                    HostileText{"emoji", "👍"}, HostileText{"joined_emoji", "👩\u200D"},
-                    HostileText{"blank", " "}, HostileText{"newlines", " \n"},
-                    HostileText{"nul", std::string(1, '\0')}, HostileText{"bracket", "["},
-                    HostileText{"half_special", "[MASK"}, HostileText{"special", "[MASK]"},
-                    HostileText{"unknown_words", std::string(99, 'a') + "\u0378 "},
-                    HostileText{"expanding", "\u0390"}),
+    ::testing::Values(HostileText{"one_letter", "a", 2.2}, HostileText{"capital", "A"},
+                      HostileText{"digit", "7"}, HostileText{"underscore", "_"},
+                      HostileText{"accented", "é"}, HostileText{"mark", "\u0301", 2.2},
+                      HostileText{"kept_marks", "\u302E\U0001D165\u0301"},
+                      HostileText{"two_marks_in_one", "\u0344"}, HostileText{"cjk", "中", 2.2},
+                      HostileText{"hangul", "가"}, HostileText{"thai", "ก"},
+                      HostileText{"emoji", "👍"}, HostileText{"joined_emoji", "👩\u200D"},
+                      HostileText{"blank", " "}, HostileText{"newlines", " \n"},
+                      HostileText{"nul", std::string(1, '\0')}, HostileText{"bracket", "["},
+                      HostileText{"half_special", "[MASK"}, HostileText{"special", "[MASK]"},
+                      HostileText{"unknown_words", std::string(99, 'a') + "\u0378 "},
+                      HostileText{"expanding", "\u0390"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(TokenizerMemoryTest, NothingIsAllocatedOnceWarm) {

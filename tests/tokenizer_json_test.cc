@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 std::string TempPath(const std::string& name) {
-  return testing::TempDir() + "attend_tokenizer_" + std::to_string(getpid()) + "_" + name;
+  return ::testing::TempDir() + "attend_tokenizer_" + std::to_string(getpid()) + "_" + name;
 }
 
 std::string WriteFile(const std::string& name, const std::string& text) {
@@ -55,12 +55,12 @@ json TinyJson() {
               "vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "a": 3, "##b": 4}}})");
 }
 
-Result<TokenizerSpec> Read(const json& value) {
+Result<TokenizerSpec> ReadSpec(const json& value) {
   return ReadTokenizerJson(WriteFile("tokenizer.json", value.dump()));
 }
 
 TEST(TokenizerJsonTest, ReadsAllOfIt) {
-  const auto spec = Read(TinyJson());
+  const auto spec = ReadSpec(TinyJson());
   ASSERT_TRUE(spec.ok()) << spec.status().ToString();
   EXPECT_EQ(spec->vocabulary,
             (std::vector<std::string>{"[UNK]", "[CLS]", "[SEP]", "a", "##b", "<x>"}));
@@ -91,13 +91,13 @@ TEST(TokenizerJsonTest, OtherFormsOfTheSame) {
       json::parse(R"({"type": "BertProcessing", "sep": ["[SEP]", 2], "cls": ["[CLS]", 1]})");
   value["normalizer"] = {{"type", "Sequence"}, {"normalizers", {value["normalizer"]}}};
   value["model"].erase("type");
-  const auto spec = Read(value);
+  const auto spec = ReadSpec(value);
   ASSERT_TRUE(spec.ok()) << spec.status().ToString();
-  EXPECT_EQ(SerializeTokenizer(*spec), SerializeTokenizer(*Read(TinyJson())));
+  EXPECT_EQ(SerializeTokenizer(*spec), SerializeTokenizer(*ReadSpec(TinyJson())));
   value["normalizer"] = nullptr;
   value["decoder"] = nullptr;
   value["post_processor"] = nullptr;
-  const auto plain = Read(value);
+  const auto plain = ReadSpec(value);
   ASSERT_TRUE(plain.ok());
   EXPECT_EQ(plain->normalizer, NormalizerKind::kNone);
   EXPECT_FALSE(plain->lowercase);
@@ -112,12 +112,12 @@ struct BadJson {
   std::function<void(json*)> change;
 };
 
-class BadJsonTest : public testing::TestWithParam<BadJson> {};
+class BadJsonTest : public ::testing::TestWithParam<BadJson> {};
 
 TEST_P(BadJsonTest, IsRefused) {
   json value = TinyJson();
   GetParam().change(&value);
-  const auto spec = Read(value);
+  const auto spec = ReadSpec(value);
   ASSERT_FALSE(spec.ok());
   const Status& status = spec.status();
   EXPECT_EQ(status.code(), GetParam().code) << status.ToString();
@@ -129,7 +129,7 @@ constexpr ErrorCode kBad = ErrorCode::kCorrupt, kUnknown = ErrorCode::kUnsupport
 
 INSTANTIATE_TEST_SUITE_P(
     All, BadJsonTest,
-    testing::Values(
+    ::testing::Values(
         BadJson{"version", kUnknown, "version", [](json* j) { (*j)["version"] = "2.0"; }},
         BadJson{"model_type", kUnknown, "model", [](json* j) { (*j)["model"]["type"] = "BPE"; }},
         BadJson{"model_missing", kUnknown, "model", [](json* j) { j->erase("model"); }},

@@ -23,7 +23,7 @@ Encoding Encode(const Tokenizer& tokenizer, std::string_view text,
   return encoding.ok() ? *encoding : Encoding();
 }
 
-std::vector<std::string> Tokens(const Tokenizer& tokenizer, std::string_view text) {
+std::vector<std::string> PiecesOf(const Tokenizer& tokenizer, std::string_view text) {
   return Encode(tokenizer, text, {.add_special_tokens = false}).tokens;
 }
 
@@ -91,11 +91,11 @@ TEST(TokenizerTest, KnowsItself) {
 }
 
 TEST(TokenizerTest, SpecialTokensInTheText) {
-  EXPECT_EQ(Tokens(MiniLm(), "a[MASK]b"), (Strings{"a", "[MASK]", "b"}));
-  EXPECT_EQ(Tokens(MiniLm(), "[MASK][MASK]"), (Strings{"[MASK]", "[MASK]"}));
-  EXPECT_EQ(Tokens(MiniLm(), "[mask]"), (Strings{"[", "mask", "]"}));
-  EXPECT_EQ(Tokens(MiniLm(), "[[MASK]"), (Strings{"[", "[MASK]"}));
-  EXPECT_EQ(Tokens(MiniLm(), "[MASK"), (Strings{"[", "mask"}));
+  EXPECT_EQ(PiecesOf(MiniLm(), "a[MASK]b"), (Strings{"a", "[MASK]", "b"}));
+  EXPECT_EQ(PiecesOf(MiniLm(), "[MASK][MASK]"), (Strings{"[MASK]", "[MASK]"}));
+  EXPECT_EQ(PiecesOf(MiniLm(), "[mask]"), (Strings{"[", "mask", "]"}));
+  EXPECT_EQ(PiecesOf(MiniLm(), "[[MASK]"), (Strings{"[", "[MASK]"}));
+  EXPECT_EQ(PiecesOf(MiniLm(), "[MASK"), (Strings{"[", "mask"}));
   const Encoding plain =
       Encode(MiniLm(), "a [MASK]", {.add_special_tokens = false, .parse_special_tokens = false});
   EXPECT_EQ(plain.tokens, (Strings{"a", "[", "mask", "]"}));
@@ -119,16 +119,16 @@ TEST(TokenizerTest, AddedTokensOfAllKinds) {
     return Encode(tokenizer, text, {.add_special_tokens = false}).offsets;
   };
   using Ranges = std::vector<TextRange>;
-  EXPECT_EQ(Tokens(tokenizer, "a  <l> b"), (Strings{"a", "<l>", "b"}));
+  EXPECT_EQ(PiecesOf(tokenizer, "a  <l> b"), (Strings{"a", "<l>", "b"}));
   EXPECT_EQ(ranges("a  <l> b"), (Ranges{{0, 1}, {1, 6}, {7, 8}}));
   EXPECT_EQ(ranges("a  <r> b"), (Ranges{{0, 1}, {3, 7}, {7, 8}}));
   EXPECT_EQ(ranges("<r>  <l>"), (Ranges{{0, 5}, {5, 8}}));
   EXPECT_EQ(ranges("\u3000<lr>\u00A0"), (Ranges{{0, 9}}));
-  EXPECT_EQ(Tokens(tokenizer, "Word,Word Words"), (Strings{"Word", ",", "Word", "words"}));
-  EXPECT_EQ(Tokens(tokenizer, "CAFE\u0301 and cafe"), (Strings{"Café", "and", "Café"}));
+  EXPECT_EQ(PiecesOf(tokenizer, "Word,Word Words"), (Strings{"Word", ",", "Word", "words"}));
+  EXPECT_EQ(PiecesOf(tokenizer, "CAFE\u0301 and cafe"), (Strings{"Café", "and", "Café"}));
   EXPECT_EQ(ranges("CAFE\u0301 x"), (Ranges{{0, 4}, {7, 8}}));
   // The model does not know what was only added.
-  EXPECT_EQ(Tokens(tokenizer, "word"), (Strings{"word"}));
+  EXPECT_EQ(PiecesOf(tokenizer, "word"), (Strings{"word"}));
   for (const char* text : {"a  <l> b", "<r>  <l> Word", "CAFE\u0301 and"}) {
     CheckProperties(tokenizer, text);
   }
@@ -143,8 +143,8 @@ TEST(TokenizerTest, LongestAddedTokenWins) {
     spec.vocabulary.push_back(content);
   }
   const Tokenizer tokenizer = MakeTokenizer(spec);
-  EXPECT_EQ(Tokens(tokenizer, "<a>b<a><a"), (Strings{"<a>b", "<a>", "<a"}));
-  EXPECT_EQ(Tokens(tokenizer, "<<a>c"), (Strings{"<", "<a>", "c"}));
+  EXPECT_EQ(PiecesOf(tokenizer, "<a>b<a><a"), (Strings{"<a>b", "<a>", "<a"}));
+  EXPECT_EQ(PiecesOf(tokenizer, "<<a>c"), (Strings{"<", "<a>", "c"}));
 }
 
 TEST(TokenizerTest, OffsetUnits) {
@@ -162,8 +162,8 @@ TEST(TokenizerTest, LongWordsAreUnknown) {
   for (const std::string letter : {"a", "é", "ß"}) {
     std::string word;
     for (int i = 0; i < 100; ++i) word += letter;
-    EXPECT_GT(Tokens(MiniLm(), word).size(), 1u) << letter;
-    EXPECT_EQ(Tokens(MiniLm(), word + letter), (Strings{"[UNK]"})) << letter;
+    EXPECT_GT(PiecesOf(MiniLm(), word).size(), 1u) << letter;
+    EXPECT_EQ(PiecesOf(MiniLm(), word + letter), (Strings{"[UNK]"})) << letter;
     const Encoding encoding = Encode(MiniLm(), "x " + word + letter + ".");
     EXPECT_EQ(encoding.offsets[2],
               (TextRange{2, 2 + static_cast<uint32_t>(word.size() + letter.size())}));
@@ -171,7 +171,7 @@ TEST(TokenizerTest, LongWordsAreUnknown) {
   // Characters are counted after normalisation: marks that are stripped do not count.
   std::string zalgo = "saw";
   for (int i = 0; i < 1000; ++i) zalgo += "\u0301";
-  EXPECT_EQ(Tokens(MiniLm(), zalgo), (Strings{"saw"}));
+  EXPECT_EQ(PiecesOf(MiniLm(), zalgo), (Strings{"saw"}));
 }
 
 TEST(TokenizerTest, Truncation) {
@@ -270,7 +270,7 @@ TEST(TokenizerTest, EmptyAndBlank) {
     EXPECT_EQ(Encode(MiniLm(), text).ids, (std::vector<int32_t>{101, 102})) << text;
   }
   EXPECT_EQ(Encode(MiniLm(), {}).ids.size(), 2u) << "a null pointer and no length";
-  EXPECT_EQ(Tokens(MiniLm(), std::string_view("a\0b", 3)), (Strings{"ab"}));
+  EXPECT_EQ(PiecesOf(MiniLm(), std::string_view("a\0b", 3)), (Strings{"ab"}));
 }
 
 TEST(TokenizerTest, HardTexts) {
@@ -303,7 +303,7 @@ TEST(TokenizerTest, HardTexts) {
   for (const Tokenizer& tokenizer : {MiniLm(), MakeTokenizer(SmallSpec("wordpiece_uncased")),
                                      MakeTokenizer(SmallSpec("wordpiece_cased"))}) {
     for (const std::string& text : texts) {
-      SCOPED_TRACE(testing::PrintToString(text));
+      SCOPED_TRACE(::testing::PrintToString(text));
       ASSERT_NO_FATAL_FAILURE(CheckProperties(tokenizer, text));
     }
   }
@@ -348,7 +348,7 @@ TEST(TokenizerTest, RandomTexts) {
       text.append(bytes, EncodeUtf8(c, bytes));
       if (random() % 16 == 0) text += "[MASK]";
     }
-    SCOPED_TRACE(testing::PrintToString(text));
+    SCOPED_TRACE(::testing::PrintToString(text));
     for (const Tokenizer& tokenizer : tokenizers) {
       ASSERT_NO_FATAL_FAILURE(CheckProperties(tokenizer, text));
     }

@@ -127,7 +127,7 @@ TEST(Utf8Test, NamesTheBadByte) {
   for (const std::string& sequence : bad) {
     for (const std::string before : {"", "a", "seven77", "eight888", "é", "nine 9 é"}) {
       EXPECT_EQ(FindInvalidUtf8(before + sequence), before.size())
-          << testing::PrintToString(sequence);
+          << ::testing::PrintToString(sequence);
       EXPECT_EQ(FindInvalidUtf8(before + sequence + "abcdefghij"), before.size());
     }
   }

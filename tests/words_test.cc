@@ -297,7 +297,7 @@ TEST(WordsTest, RandomTextsAreCovered) {
     std::string text;
     for (int i = round % 24; i >= 0; --i) text += kParts[pick(random)];
     if (round % 4 == 0) text += static_cast<char>(byte(random));
-    ASSERT_NO_FATAL_FAILURE(ExpectCovers(text)) << testing::PrintToString(text);
+    ASSERT_NO_FATAL_FAILURE(ExpectCovers(text)) << ::testing::PrintToString(text);
   }
 }
 
@@ -321,7 +321,7 @@ Spans ParseSpans(const char* text) {
 
 // How many of the words of a treebank are found, and how many of those found are in it. Where the
 // words of a contraction are not its parts they all have its span: one of them can be found.
-struct Score {
+struct WordScore {
   std::size_t gold = 0;
   std::size_t cut = 0;
   std::size_t hits = 0;
@@ -331,8 +331,8 @@ struct Score {
   double F1() const { return 2.0 * static_cast<double>(hits) / static_cast<double>(gold + cut); }
 };
 
-Score Evaluate(std::istream& lines) {
-  Score score;
+WordScore Evaluate(std::istream& lines) {
+  WordScore score;
   std::string line;
   std::vector<WordSpan> words;
   while (std::getline(lines, line)) {
@@ -352,7 +352,7 @@ Score Evaluate(std::istream& lines) {
 TEST(WordsTest, CutsAsTheTreebank) {
   std::ifstream file(ATTEND_TEST_DATA "/ud_english_ewt/en_ewt.dev.text.tsv");
   ASSERT_TRUE(file.is_open());
-  const Score score = Evaluate(file);
+  const WordScore score = Evaluate(file);
   ASSERT_GT(score.gold, 0u);
   std::printf("words of en_ewt.dev: precision %.2f %%, recall %.2f %%, F1 %.2f %%\n",
               100 * score.Precision(), 100 * score.Recall(), 100 * score.F1());

@@ -13,10 +13,10 @@ namespace attend::tools {
 namespace {
 
 constexpr double kMargin = 28, kGap = 12, kCharWidth = 7.3;
-constexpr int64_t kLabelWidth = 16;
+constexpr int64_t kSvgLabelWidth = 16;
 constexpr int kLevels = 20;
 
-std::string Escaped(std::string_view text) {
+std::string XmlEscaped(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
     switch (c) {
@@ -67,7 +67,7 @@ std::string Draw(const Text& t, std::string_view words) {
   if (t.turn != 0) {
     text += " transform=\"rotate(" + N(t.turn) + " " + N(t.x) + " " + N(t.y) + ")\"";
   }
-  return text + ">" + Escaped(words) + "</text>\n";
+  return text + ">" + XmlEscaped(words) + "</text>\n";
 }
 
 class SvgPicture {
@@ -77,8 +77,8 @@ class SvgPicture {
         rows_(static_cast<double>(picture.queries.size())),
         columns_(static_cast<double>(picture.keys.size())),
         largest_(Largest(picture.weights)) {
-    for (const std::string& token : p_.queries) queries_.push_back(Shorten(token, kLabelWidth));
-    for (const std::string& token : p_.keys) keys_.push_back(Shorten(token, kLabelWidth));
+    for (const std::string& token : p_.queries) queries_.push_back(Shorten(token, kSvgLabelWidth));
+    for (const std::string& token : p_.keys) keys_.push_back(Shorten(token, kSvgLabelWidth));
     Measure();
   }
 
@@ -86,7 +86,7 @@ class SvgPicture {
     std::string svg = "<svg id=\"attend\" xmlns=\"http://www.w3.org/2000/svg\"" +
                       Attribute("width", width_) + Attribute("height", height_) +
                       " viewBox=\"0 0 " + N(width_) + " " + N(height_) + "\">\n<title>" +
-                      Escaped(p_.title) + "</title>\n<style>" + kSvgStyle + "</style>\n" +
+                      XmlEscaped(p_.title) + "</title>\n<style>" + kSvgStyle + "</style>\n" +
                       "<rect class=\"bg\" width=\"100%\" height=\"100%\"/>\n";
     svg += Heading() + Detail() + Legend() + Grid();
     svg += std::string("<script>//<![CDATA[\n") + Data() + kSvgScript + "//]]></script>\n";
@@ -172,9 +172,9 @@ class SvgPicture {
         rectangles += std::string("<rect class=\"") + (weight < 0 ? "n" : "c") + "\"" +
                       Attribute("x", x + 0.5) + Attribute("y", y + 0.5) +
                       Attribute("width", cell_ - 1) + Attribute("height", cell_ - 1) +
-                      Attribute("fill-opacity", Shade(weight)) + "><title>" + Escaped(queries_[i]) +
-                      " → " + Escaped(keys_[j]) + ": " + FormatFloat(Rounded(weight)) +
-                      "</title></rect>\n";
+                      Attribute("fill-opacity", Shade(weight)) + "><title>" +
+                      XmlEscaped(queries_[i]) + " → " + XmlEscaped(keys_[j]) + ": " +
+                      FormatFloat(Rounded(weight)) + "</title></rect>\n";
         if (!numbers) continue;
         char number[32];
         std::snprintf(number, sizeof(number), "%.2f", static_cast<double>(weight));
@@ -366,7 +366,7 @@ std::string DrawHtml(const AttentionPicture& picture) {
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
          "<meta name=\"viewport\" content=\"width=device-width\">\n"
          "<meta name=\"color-scheme\" content=\"light dark\">\n<title>" +
-         Escaped(Shorten(picture.title, 90)) +
+         XmlEscaped(Shorten(picture.title, 90)) +
          "</title>\n<style>body{margin:0;background:#fff}"
          "@media(prefers-color-scheme:dark){body{background:#0d1117}}</style>\n"
          "</head>\n<body>\n" +

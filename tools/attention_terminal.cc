@@ -9,7 +9,7 @@
 namespace attend::tools {
 namespace {
 
-constexpr int64_t kLabelWidth = 14;
+constexpr int64_t kTerminalLabelWidth = 14;
 constexpr int64_t kNumberWidth = 6;  // of a cell: a bar and "0.43"
 
 std::string Spaces(int64_t count) {
@@ -56,8 +56,9 @@ class Drawing {
         weights_(picture.Matrix(static_cast<size_t>(picture.layer), picture.head)),
         largest_(Largest(weights_)) {
     for (const std::string& token : picture.queries)
-      queries_.push_back(Shorten(token, kLabelWidth));
-    for (const std::string& token : picture.keys) keys_.push_back(Shorten(token, kLabelWidth));
+      queries_.push_back(Shorten(token, kTerminalLabelWidth));
+    for (const std::string& token : picture.keys)
+      keys_.push_back(Shorten(token, kTerminalLabelWidth));
     for (const std::string& label : queries_) margin_ = std::max(margin_, DisplayWidth(label));
   }
 

@@ -4,7 +4,7 @@
 namespace attend::tools {
 namespace {
 
-using Entry = Program::Description;
+using CommandEntry = Program::Description;
 
 std::string Join(const std::vector<std::string>& words) {
   std::string text;
@@ -12,9 +12,9 @@ std::string Join(const std::vector<std::string>& words) {
   return text;
 }
 
-std::string Names(const std::vector<Entry>& commands) {
+std::string Names(const std::vector<CommandEntry>& commands) {
   std::string text;
-  for (const Entry& command : commands) text += (text.empty() ? "" : " ") + command.name;
+  for (const CommandEntry& command : commands) text += (text.empty() ? "" : " ") + command.name;
   return text;
 }
 
@@ -25,7 +25,7 @@ std::string Quoted(const std::string& text) {
   return quoted + "'";
 }
 
-std::string Bash(const std::vector<Entry>& commands, const Entry& program) {
+std::string Bash(const std::vector<CommandEntry>& commands, const CommandEntry& program) {
   std::string text =
       "# Completion of attend for bash: source <(attend completion bash)\n"
       "_attend() {\n"
@@ -37,7 +37,7 @@ std::string Bash(const std::vector<Entry>& commands, const Entry& program) {
       "    return\n"
       "  fi\n"
       "  case \"${COMP_WORDS[1]}\" in\n";
-  for (const Entry& command : commands) {
+  for (const CommandEntry& command : commands) {
     text += "    " + command.name + ") options='" + Join(command.options) + "' ;;\n";
   }
   return text +
@@ -50,7 +50,7 @@ std::string Bash(const std::vector<Entry>& commands, const Entry& program) {
          "complete -o filenames -F _attend attend\n";
 }
 
-std::string Zsh(const std::vector<Entry>& commands, const Entry& program) {
+std::string Zsh(const std::vector<CommandEntry>& commands, const CommandEntry& program) {
   std::string text =
       "#compdef attend\n"
       "# Completion of attend for zsh: source <(attend completion zsh)\n"
@@ -63,7 +63,7 @@ std::string Zsh(const std::vector<Entry>& commands, const Entry& program) {
       "    return\n"
       "  fi\n"
       "  case \"${words[2]}\" in\n";
-  for (const Entry& command : commands) {
+  for (const CommandEntry& command : commands) {
     text += "    " + command.name + ") options=(" + Join(command.options) + ") ;;\n";
   }
   return text +
@@ -77,9 +77,9 @@ std::string Zsh(const std::vector<Entry>& commands, const Entry& program) {
          "compdef _attend attend\n";
 }
 
-std::string Fish(const std::vector<Entry>& commands) {
+std::string Fish(const std::vector<CommandEntry>& commands) {
   std::string text = "# Completion of attend for fish: attend completion fish | source\n";
-  for (const Entry& command : commands) {
+  for (const CommandEntry& command : commands) {
     text += "complete -c attend -n __fish_use_subcommand -a " + command.name + " -d " +
             Quoted(command.description) + "\n";
     for (const std::string& option : command.options) {
@@ -92,8 +92,8 @@ std::string Fish(const std::vector<Entry>& commands) {
 }
 
 int RunCompletion(const Program& program, const std::string& shell, Console* console) {
-  std::vector<Entry> commands = program.Describe();
-  const Entry all = commands.front();
+  std::vector<CommandEntry> commands = program.Describe();
+  const CommandEntry all = commands.front();
   commands.erase(commands.begin());
   if (shell == "bash") {
     console->out().Write(Bash(commands, all));

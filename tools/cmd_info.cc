@@ -35,29 +35,30 @@ void PrintJson(const ModelOptions& options, const ThreadAdvice& advice, Console*
   console->out().Write(writer.text());
 }
 
-void Line(std::string_view key, std::string_view value, Console* console) {
+void InfoLine(std::string_view key, std::string_view value, Console* console) {
   std::string line(key);
   line.resize(12, ' ');
   console->out().Write(console->Paint(line, "2") + Printable(value) + "\n");
 }
 
 void PrintPlain(const ModelOptions& options, const ThreadAdvice& advice, Console* console) {
-  Line("attend", Version(), console);
-  Line("libraries", LibraryVersions(), console);
-  Line("CPU", bench::CpuName(), console);
+  InfoLine("attend", Version(), console);
+  InfoLine("libraries", LibraryVersions(), console);
+  InfoLine("CPU", bench::CpuName(), console);
   std::string caches;
   for (const bench::Cache& cache : bench::Caches()) {
     caches += (caches.empty() ? "" : ", ") + cache.name + " " + cache.size;
   }
-  Line("caches", caches.empty() ? "unknown" : caches, console);
+  InfoLine("caches", caches.empty() ? "unknown" : caches, console);
   std::string isas;
   for (const std::string& isa : AvailableIsas()) isas += " " + isa;
-  Line("ISA", CurrentIsa() + ", of" + isas, console);
-  Line("precisions", "f32, bf16 (" + Bf16Text() + "), int8 (exact sums of integers)", console);
+  InfoLine("ISA", CurrentIsa() + ", of" + isas, console);
+  InfoLine("precisions", "f32, bf16 (" + Bf16Text() + "), int8 (exact sums of integers)", console);
   const int threads = options.threads > 0 ? options.threads : advice.num_threads;
-  Line("threads",
-       std::to_string(threads) + " (" + (options.threads > 0 ? "--threads" : advice.reason) + ")",
-       console);
+  InfoLine(
+      "threads",
+      std::to_string(threads) + " (" + (options.threads > 0 ? "--threads" : advice.reason) + ")",
+      console);
 }
 
 int RunInfo(const ModelOptions& options, Console* console) {

@@ -111,7 +111,7 @@ void PrintJson(const std::string& path, const Model& model, const FileView& file
   console->out().Write(writer.text());
 }
 
-void Line(std::string_view key, std::string_view value, Console* console) {
+void FactLine(std::string_view key, std::string_view value, Console* console) {
   if (value.empty()) return;
   std::string line(key);
   line.resize(std::max<size_t>(line.size() + 1, 20), ' ');
@@ -127,29 +127,31 @@ std::string Joined(const std::vector<std::string>& names) {
 void PrintPlain(const std::string& path, const Model& model, const FileView& file,
                 const ModelConfig& config, bool tensors, Console* console) {
   const ModelInfo& info = model.info();
-  Line("file", path, console);
-  Line("description", info.description, console);
-  Line("architecture", info.architecture, console);
-  Line("source", info.source, console);
-  Line("task", Name(info.task), console);
-  Line("precision", Name(info.precision), console);
-  Line("f32_layers", Joined(config.f32_layers), console);
-  Line("bf16_layers", Joined(config.bf16_layers), console);
+  FactLine("file", path, console);
+  FactLine("description", info.description, console);
+  FactLine("architecture", info.architecture, console);
+  FactLine("source", info.source, console);
+  FactLine("task", Name(info.task), console);
+  FactLine("precision", Name(info.precision), console);
+  FactLine("f32_layers", Joined(config.f32_layers), console);
+  FactLine("bf16_layers", Joined(config.bf16_layers), console);
   for (const Field& field : Sizes(info)) {
-    if (field.value != 0) Line(field.key, std::to_string(field.value), console);
+    if (field.value != 0) FactLine(field.key, std::to_string(field.value), console);
   }
-  for (const auto& [name, value] : DescribeFamily(config)) Line(name, value, console);
-  Line("pooling", info.pooling, console);
-  if (info.task == Task::kEmbedding) Line("normalized", info.normalized ? "yes" : "no", console);
+  for (const auto& [name, value] : DescribeFamily(config)) FactLine(name, value, console);
+  FactLine("pooling", info.pooling, console);
+  if (info.task == Task::kEmbedding)
+    FactLine("normalized", info.normalized ? "yes" : "no", console);
   if (info.vocab_size > 0) {
-    Line("tokenizer", info.tokenizer.empty() ? "none: takes ids only" : info.tokenizer, console);
+    FactLine("tokenizer", info.tokenizer.empty() ? "none: takes ids only" : info.tokenizer,
+             console);
   }
-  Line("labels", Joined(info.labels), console);
+  FactLine("labels", Joined(info.labels), console);
   if (const std::optional<size_t> bytes = SessionBytes(model)) {
-    Line("session_bytes", std::to_string(*bytes) + " (8192 tokens, 64 sequences, weights included)",
-         console);
+    FactLine("session_bytes",
+             std::to_string(*bytes) + " (8192 tokens, 64 sequences, weights included)", console);
   }
-  Line("tensors", std::to_string(file.num_tensors()), console);
+  FactLine("tensors", std::to_string(file.num_tensors()), console);
   for (size_t i = 0; tensors && i < file.num_tensors(); ++i) {
     const TensorView tensor = file.tensor(i);
     console->out().Write("  " + Printable(tensor.name) + " " + DTypeName(tensor.dtype) + " " +

@@ -19,7 +19,7 @@ Status CheckHeads(const ConversionSource& source, const char* field, int64_t hea
 }
 
 // What both have in their config.json.
-Status ReadShape(const ConversionSource& source, ModelConfig* config) {
+Status ReadBartShape(const ConversionSource& source, ModelConfig* config) {
   FieldReader fields(source.config, source.where);
   config->hidden_size = config->embedding_size = fields.Int("d_model", 1, 65536);
   config->num_layers = fields.Int("encoder_layers", 0, 1024);
@@ -52,23 +52,23 @@ Status ReadShape(const ConversionSource& source, ModelConfig* config) {
   return {};
 }
 
-void MapAttention(const std::string& to, const std::string& from, ConversionPlan* plan) {
+void MapBartAttention(const std::string& to, const std::string& from, ConversionPlan* plan) {
   plan->MapLinear(to + ".q", from + ".q_proj");
   plan->MapLinear(to + ".k", from + ".k_proj");
   plan->MapLinear(to + ".v", from + ".v_proj");
   plan->MapLinear(to + ".o", from + ".out_proj");
 }
 
-void MapStack(const WeightStore& weights, const std::string& to, const std::string& from,
-              int64_t layers, ConversionPlan* plan) {
+void MapBartStack(const WeightStore& weights, const std::string& to, const std::string& from,
+                  int64_t layers, ConversionPlan* plan) {
   const bool cross = !to.empty();
   for (int64_t i = 0; i < layers; ++i) {
     const std::string layer = to + "layers." + std::to_string(i) + ".";
     const std::string source = from + "layers." + std::to_string(i) + ".";
-    MapAttention(layer + "attention", source + "self_attn", plan);
+    MapBartAttention(layer + "attention", source + "self_attn", plan);
     plan->MapNorm(weights, layer + "attention_norm", source + "self_attn_layer_norm");
     if (cross) {
-      MapAttention(layer + "cross_attention", source + "encoder_attn", plan);
+      MapBartAttention(layer + "cross_attention", source + "encoder_attn", plan);
       plan->MapNorm(weights, layer + "cross_norm", source + "encoder_attn_layer_norm");
     }
     plan->MapLinear(layer + "ffn.up", source + "fc1");
@@ -85,8 +85,8 @@ Status MapPair(const ConversionSource& source, ConversionPlan* plan) {
                           "model.decoder.embed_tokens.weight", "lm_head.weight"});
   if (!tokens.ok()) return tokens.status();
   plan->tensors["embeddings.tokens.weight"] = *tokens;
-  MapStack(source.weights, "", "model.encoder.", config.num_layers, plan);
-  MapStack(source.weights, "decoder.", "model.decoder.", config.decoder_layers, plan);
+  MapBartStack(source.weights, "", "model.encoder.", config.num_layers, plan);
+  MapBartStack(source.weights, "decoder.", "model.decoder.", config.decoder_layers, plan);
   if (!config.tied_head) plan->tensors["head.weight"] = std::string("lm_head.weight");
   if (source.weights.Has("final_logits_bias")) {
     TensorSource bias(std::string("final_logits_bias"));
@@ -110,7 +110,7 @@ Status PlanBart(const ConversionSource& source, ConversionPlan* plan) {
   fields.MustBe("normalize_embedding", true);
   fields.MustBe("extra_pos_embeddings", kPositionOffset);
   ATTEND_RETURN_IF_ERROR(fields.status());
-  ATTEND_RETURN_IF_ERROR(ReadShape(source, &config));
+  ATTEND_RETURN_IF_ERROR(ReadBartShape(source, &config));
   config.position = Position::kLearned;
   config.position_offset = kPositionOffset;
   config.max_positions = config.max_length + kPositionOffset;
@@ -126,7 +126,7 @@ Status PlanBart(const ConversionSource& source, ConversionPlan* plan) {
 Status PlanMarian(const ConversionSource& source, ConversionPlan* plan) {
   ModelConfig& config = plan->config;
   ATTEND_RETURN_IF_ERROR(CheckClass(source, {"MarianMTModel"}));
-  ATTEND_RETURN_IF_ERROR(ReadShape(source, &config));
+  ATTEND_RETURN_IF_ERROR(ReadBartShape(source, &config));
   FieldReader fields(source.config, source.where);
   fields.MustBe("static_position_embeddings", true);
   fields.MustBe("normalize_embedding", false);

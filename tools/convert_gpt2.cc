@@ -6,7 +6,7 @@
 namespace attend {
 namespace {
 
-Status ReadShape(const ConversionSource& source, ModelConfig* config) {
+Status ReadGpt2Shape(const ConversionSource& source, ModelConfig* config) {
   FieldReader fields(source.config, source.where);
   const int64_t width = fields.Int("n_embd", 1, 65536);
   config->hidden_size = config->embedding_size = width;
@@ -52,7 +52,7 @@ void MapTurned(const std::string& name, const std::string& source, int64_t row, 
 Status PlanGpt2(const ConversionSource& source, ConversionPlan* plan) {
   ModelConfig& config = plan->config;
   ATTEND_RETURN_IF_ERROR(CheckClass(source, {"GPT2LMHeadModel", "GPT2Model"}));
-  ATTEND_RETURN_IF_ERROR(ReadShape(source, &config));
+  ATTEND_RETURN_IF_ERROR(ReadGpt2Shape(source, &config));
   const auto prefix = FindPrefix(source, {"", "transformer."}, "wte.weight");
   if (!prefix.ok()) return prefix.status();
   plan->tensors["embeddings.tokens.weight"] = *prefix + "wte.weight";

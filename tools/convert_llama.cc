@@ -70,7 +70,7 @@ Status ReadRotary(const ConversionSource& source, ModelConfig* config) {
   return inner.status();
 }
 
-Status ReadShape(const ConversionSource& source, int64_t usual_head_dim, ModelConfig* config) {
+Status ReadLlamaShape(const ConversionSource& source, int64_t usual_head_dim, ModelConfig* config) {
   FieldReader fields(source.config, source.where);
   const int64_t width = fields.Int("hidden_size", 1, 65536);
   config->hidden_size = config->embedding_size = width;
@@ -142,7 +142,7 @@ Status MapDecoder(const ConversionSource& source, const std::string& family, Con
 }  // namespace
 
 Status PlanLlama(const ConversionSource& source, ConversionPlan* plan) {
-  ATTEND_RETURN_IF_ERROR(ReadShape(source, /*usual_head_dim=*/0, &plan->config));
+  ATTEND_RETURN_IF_ERROR(ReadLlamaShape(source, /*usual_head_dim=*/0, &plan->config));
   return MapDecoder(source, "Llama", plan);
 }
 
@@ -156,7 +156,7 @@ Status PlanQwen3(const ConversionSource& source, ConversionPlan* plan) {
       return UnsupportedField("layer_types", type, "full_attention", source.where);
     }
   }
-  ATTEND_RETURN_IF_ERROR(ReadShape(source, /*usual_head_dim=*/128, &plan->config));
+  ATTEND_RETURN_IF_ERROR(ReadLlamaShape(source, /*usual_head_dim=*/128, &plan->config));
   plan->config.qk_norm = true;
   return MapDecoder(source, "Qwen3", plan);
 }

@@ -40,7 +40,7 @@ Status ReadFeedForward(const ConversionSource& source, ModelConfig* config) {
   return UnsupportedField("feed_forward_proj", json(name), names, source.where);
 }
 
-Status ReadShape(const ConversionSource& source, ModelConfig* config) {
+Status ReadT5Shape(const ConversionSource& source, ModelConfig* config) {
   FieldReader fields(source.config, source.where);
   config->hidden_size = config->embedding_size = fields.Int("d_model", 1, 65536);
   config->num_layers = fields.Int("num_layers", 0, 1024);
@@ -68,15 +68,15 @@ Status ReadShape(const ConversionSource& source, ModelConfig* config) {
   return ReadFeedForward(source, config);
 }
 
-void MapAttention(const std::string& to, const std::string& from, ConversionPlan* plan) {
+void MapT5Attention(const std::string& to, const std::string& from, ConversionPlan* plan) {
   for (const char* part : {"q", "k", "v", "o"}) {
     plan->tensors[to + "." + part + ".weight"] = from + "." + part + ".weight";
   }
 }
 
 // A stack of layers, the folder's `from` ("encoder.") as the file's `to` ("").
-void MapStack(const std::string& to, const std::string& from, int64_t layers, bool cross,
-              ConversionPlan* plan) {
+void MapT5Stack(const std::string& to, const std::string& from, int64_t layers, bool cross,
+                ConversionPlan* plan) {
   auto& tensors = plan->tensors;
   tensors[to + "relative.weight"] =
       from + "block.0.layer.0.SelfAttention.relative_attention_bias.weight";
@@ -84,10 +84,10 @@ void MapStack(const std::string& to, const std::string& from, int64_t layers, bo
   for (int64_t i = 0; i < layers; ++i) {
     const std::string layer = to + "layers." + std::to_string(i) + ".";
     const std::string block = from + "block." + std::to_string(i) + ".layer.";
-    MapAttention(layer + "attention", block + "0.SelfAttention", plan);
+    MapT5Attention(layer + "attention", block + "0.SelfAttention", plan);
     tensors[layer + "attention_norm.weight"] = block + "0.layer_norm.weight";
     if (cross) {
-      MapAttention(layer + "cross_attention", block + "1.EncDecAttention", plan);
+      MapT5Attention(layer + "cross_attention", block + "1.EncDecAttention", plan);
       tensors[layer + "cross_norm.weight"] = block + "1.layer_norm.weight";
     }
     const std::string last = block + (cross ? "2." : "1.");
@@ -105,13 +105,13 @@ void MapStack(const std::string& to, const std::string& from, int64_t layers, bo
 Status PlanT5(const ConversionSource& source, ConversionPlan* plan) {
   ModelConfig& config = plan->config;
   ATTEND_RETURN_IF_ERROR(CheckClass(source, {"T5ForConditionalGeneration"}));
-  ATTEND_RETURN_IF_ERROR(ReadShape(source, &config));
+  ATTEND_RETURN_IF_ERROR(ReadT5Shape(source, &config));
   const auto tokens = FindTensor(
       source, {"shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"});
   if (!tokens.ok()) return tokens.status();
   plan->tensors["embeddings.tokens.weight"] = *tokens;
-  MapStack("", "encoder.", config.num_layers, /*cross=*/false, plan);
-  MapStack("decoder.", "decoder.", config.decoder_layers, /*cross=*/true, plan);
+  MapT5Stack("", "encoder.", config.num_layers, /*cross=*/false, plan);
+  MapT5Stack("decoder.", "decoder.", config.decoder_layers, /*cross=*/true, plan);
   if (!config.tied_head) plan->tensors["head.weight"] = std::string("lm_head.weight");
   for (const char* copy : {"encoder.embed_tokens.", "decoder.embed_tokens.", "lm_head."}) {
     plan->unused_reasons.emplace_back(copy, "the same as the shared embeddings");

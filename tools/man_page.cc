@@ -9,7 +9,7 @@ namespace attend::tools {
 namespace {
 
 // Text as man(7) takes it: a hyphen that can be copied, and no request at the start of a line.
-std::string Escaped(std::string_view text) {
+std::string RoffEscaped(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
     const bool starts_line = escaped.empty() || escaped.back() == '\n';
@@ -27,9 +27,9 @@ std::string Escaped(std::string_view text) {
 
 void AddOptions(std::span<const Program::OptionHelp> options, std::string* page) {
   for (const Program::OptionHelp& option : options) {
-    *page += ".TP\n\\fB" + Escaped(option.names) + "\\fR";
-    if (!option.type.empty()) *page += " \\fI" + Escaped(option.type) + "\\fR";
-    *page += "\n" + Escaped(option.text) + "\n";
+    *page += ".TP\n\\fB" + RoffEscaped(option.names) + "\\fR";
+    if (!option.type.empty()) *page += " \\fI" + RoffEscaped(option.type) + "\\fR";
+    *page += "\n" + RoffEscaped(option.text) + "\n";
   }
 }
 
@@ -66,13 +66,14 @@ std::string ManPage(const std::vector<Program::Description>& all) {
                      ".SH SYNOPSIS\n\\fBattend\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR] "
                      "[\\fIARGUMENTS\\fR]\n"
                      ".SH DESCRIPTION\n" +
-                     Escaped(program.description) + "\n" + std::string(kTexts) + ".SH OPTIONS\n";
+                     RoffEscaped(program.description) + "\n" + std::string(kTexts) +
+                     ".SH OPTIONS\n";
   AddOptions(program.help, &page);
   page += ".SH COMMANDS\n";
   for (const Program::Description& command : std::span(all).subspan(1)) {
-    page += ".SS attend " + Escaped(command.name) + " [OPTIONS]";
-    if (!command.positionals.empty()) page += " " + Escaped(command.positionals);
-    page += "\n" + Escaped(command.description) + ".\n";
+    page += ".SS attend " + RoffEscaped(command.name) + " [OPTIONS]";
+    if (!command.positionals.empty()) page += " " + RoffEscaped(command.positionals);
+    page += "\n" + RoffEscaped(command.description) + ".\n";
     AddOptions(command.help, &page);
   }
   return page + std::string(kEnd);

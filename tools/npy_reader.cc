@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kMagic("\x93NUMPY", 6);
 constexpr size_t kMaxHeader = 65536;
 
-Status Corrupt(std::string what, const std::string& where) {
+Status CorruptArray(std::string what, const std::string& where) {
   return Status(ErrorCode::kCorrupt, std::move(what), where);
 }
 
@@ -105,9 +105,9 @@ Result<std::string> ReadHeader(const InputFile& file, uint64_t* data) {
   if (there < 10 || std::memcmp(start, kMagic.data(), kMagic.size()) != 0) {
     const std::string_view bytes(reinterpret_cast<const char*>(start), there);
     const std::string_view guess = GuessContent(bytes);
-    return Corrupt("expected a .npy file, got " +
-                       (guess.empty() ? std::string("something else") : std::string(guess)),
-                   file.path());
+    return CorruptArray("expected a .npy file, got " +
+                            (guess.empty() ? std::string("something else") : std::string(guess)),
+                        file.path());
   }
   const uint32_t version = at(6);
   if (version < 1 || version > 3) {
@@ -120,10 +120,10 @@ Result<std::string> ReadHeader(const InputFile& file, uint64_t* data) {
       version == 1 ? at(8) | at(9) << 8
                    : at(8) | at(9) << 8 | at(10) << 16 | static_cast<uint64_t>(at(11)) << 24;
   if (size > kMaxHeader || begin + size > file.size()) {
-    return Corrupt("the header has " + std::to_string(size) + " bytes, the file " +
-                       std::to_string(file.size()) + "; expected a header of at most " +
-                       std::to_string(kMaxHeader) + " bytes inside the file",
-                   file.path());
+    return CorruptArray("the header has " + std::to_string(size) + " bytes, the file " +
+                            std::to_string(file.size()) + "; expected a header of at most " +
+                            std::to_string(kMaxHeader) + " bytes inside the file",
+                        file.path());
   }
   std::string text(static_cast<size_t>(size), '\0');
   ATTEND_RETURN_IF_ERROR(file.Read(begin, std::as_writable_bytes(std::span(text))));
@@ -155,9 +155,9 @@ Status CheckHeader(const NpyHeader& header, const std::string& where) {
 Result<NpyHeader> ParseNpyHeader(std::string_view text, const std::string& where) {
   std::optional<NpyHeader> header = HeaderParser(text).Parse();
   if (header) return *std::move(header);
-  return Corrupt("the header is " + Quoted(text, 120) +
-                     "; expected {'descr': ..., 'fortran_order': ..., 'shape': (...)}",
-                 where);
+  return CorruptArray("the header is " + Quoted(text, 120) +
+                          "; expected {'descr': ..., 'fortran_order': ..., 'shape': (...)}",
+                      where);
 }
 
 Result<NpyMatrix> ReadNpy(const std::string& path) {
@@ -174,10 +174,10 @@ Result<NpyMatrix> ReadNpy(const std::string& path) {
   const uint64_t there = file->size() - data;
   if (__builtin_mul_overflow(matrix.rows, matrix.columns, &bytes) ||
       __builtin_mul_overflow(bytes, sizeof(float), &bytes) || bytes != there) {
-    return Corrupt("the array is [" + std::to_string(matrix.rows) + ", " +
-                       std::to_string(matrix.columns) + "] of 4 bytes, and the file has " +
-                       std::to_string(there) + " bytes of data",
-                   path);
+    return CorruptArray("the array is [" + std::to_string(matrix.rows) + ", " +
+                            std::to_string(matrix.columns) + "] of 4 bytes, and the file has " +
+                            std::to_string(there) + " bytes of data",
+                        path);
   }
   matrix.values.resize(matrix.rows * matrix.columns);
   ATTEND_RETURN_IF_ERROR(file->Read(data, std::as_writable_bytes(std::span(matrix.values))));

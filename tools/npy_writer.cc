@@ -4,7 +4,7 @@ namespace attend::tools {
 namespace {
 
 constexpr size_t kHeaderBytes = 128;  // room for any number of rows
-constexpr size_t kBufferBytes = size_t{1} << 20;
+constexpr size_t kWriteBytes = size_t{1} << 20;
 
 }  // namespace
 
@@ -28,7 +28,7 @@ std::string NpyWriter::Header() const {
 void NpyWriter::AddRow(std::span<const float> row) {
   buffer_.append(reinterpret_cast<const char*>(row.data()), row.size_bytes());
   ++rows_;
-  if (buffer_.size() >= kBufferBytes) Drain();
+  if (buffer_.size() >= kWriteBytes) Drain();
 }
 
 void NpyWriter::Put(uint64_t offset, const std::string& bytes) {

@@ -16,14 +16,15 @@ using nlohmann::json;
 constexpr size_t kMaxVocabTextBytes = kMaxVocabularyBytes + 2 * kMaxVocabulary;
 constexpr size_t kMaxConfigBytes = size_t{16} << 20;
 
-Status Corrupt(std::string what, std::string where) {
+Status CorruptVocabulary(std::string what, std::string where) {
   return Status(ErrorCode::kCorrupt, std::move(what), std::move(where));
 }
 
-using Ids = std::unordered_map<std::string, int32_t>;
+using IdsByToken = std::unordered_map<std::string, int32_t>;
 
 // One entry a line; a line may end with \r\n.
-Status ReadEntries(std::string_view text, const std::string& path, TokenizerSpec* spec, Ids* ids) {
+Status ReadEntries(std::string_view text, const std::string& path, TokenizerSpec* spec,
+                   IdsByToken* ids) {
   while (!text.empty()) {
     const size_t end = text.find('\n');
     std::string_view line = text.substr(0, end);
@@ -36,9 +37,10 @@ Status ReadEntries(std::string_view text, const std::string& path, TokenizerSpec
     }
     const auto [it, is_new] = ids->emplace(line, static_cast<int32_t>(id));
     if (!is_new) {
-      return Corrupt(Printable(line) + " is there in line " + std::to_string(it->second + 1) +
-                         " too: an entry must be there once",
-                     path + ", line " + std::to_string(id + 1));
+      return CorruptVocabulary(Printable(line) + " is there in line " +
+                                   std::to_string(it->second + 1) +
+                                   " too: an entry must be there once",
+                               path + ", line " + std::to_string(id + 1));
     }
     spec->vocabulary.emplace_back(line);
   }
@@ -66,7 +68,7 @@ Result<TokenizerSpec> ReadVocabText(const std::string& path, const VocabTextOpti
   const Result<std::string> text = file->ReadAll(kMaxVocabTextBytes);
   if (!text.ok()) return text.status();
   TokenizerSpec spec;
-  Ids ids;
+  IdsByToken ids;
   const Status read = ReadEntries(*text, path, &spec, &ids);
   // A vocabulary may begin with "<s>"; one that begins like a page and has no such token is a page.
   const std::string_view guess = GuessContent(*text);
@@ -82,7 +84,7 @@ Result<TokenizerSpec> ReadVocabText(const std::string& path, const VocabTextOpti
     if (found != ids.end() && !name->empty()) {
       spec.added_tokens.push_back({.content = *name, .id = found->second, .special = true});
     } else if (is_needed) {
-      return Corrupt(Printable(*name) + " is not in the vocabulary", path);
+      return CorruptVocabulary(Printable(*name) + " is not in the vocabulary", path);
     }
   }
   spec.lowercase = options.lowercase;
@@ -106,7 +108,7 @@ Result<VocabTextOptions> ReadTokenizerConfig(const std::string& path) {
   const Result<json> config = ParseJsonFile(path, kMaxConfigBytes);
   if (!config.ok()) return config.status();
   if (!config->is_object()) {
-    return Corrupt("expected an object, got " + JsonExcerpt(*config), path);
+    return CorruptVocabulary("expected an object, got " + JsonExcerpt(*config), path);
   }
   VocabTextOptions options;
   const Result<bool> lowercase = JsonBool(*config, "do_lower_case", path, true);

@@ -28,7 +28,7 @@ void Take(const std::string& name, const Json* value, std::vector<Cell>* cells) 
   if (seconds > 0) cells->push_back({name, seconds});
 }
 
-std::string Size(const Json& cell) {
+std::string SizeOrUnknown(const Json& cell) {
   const Json* const batch = Find(cell, {"batch"});
   const Json* const length = Find(cell, {"length"});
   if (batch == nullptr || length == nullptr) return "?";
@@ -46,7 +46,7 @@ std::vector<Cell> CellsOf(const Json& document) {
   std::vector<Cell> cells;
   for (const char* section : {"latency", "throughput"}) {
     for (const Json& cell : Elements(Find(document, {section}))) {
-      Take(std::string(section) + " " + Size(cell), Find(cell, {"median_s"}), &cells);
+      Take(std::string(section) + " " + SizeOrUnknown(cell), Find(cell, {"median_s"}), &cells);
     }
   }
   Take("texts", Find(document, {"texts", "median_s"}), &cells);
@@ -59,8 +59,9 @@ std::vector<Cell> CellsOf(const Json& document) {
     const Json* const precision = Find(row, {"precision"});
     if (isa == nullptr || precision == nullptr) continue;
     for (const Json& cell : Elements(Find(row, {"cells"}))) {
-      Take(isa->get<std::string>() + " " + precision->get<std::string>() + " " + Size(cell),
-           Find(cell, {"median_s"}), &cells);
+      Take(
+          isa->get<std::string>() + " " + precision->get<std::string>() + " " + SizeOrUnknown(cell),
+          Find(cell, {"median_s"}), &cells);
     }
   }
   for (const Json& rate : Elements(Find(document, {"load", "rates"}))) {

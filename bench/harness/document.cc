@@ -22,11 +22,6 @@ std::string DateNow() {
   return text;
 }
 
-const char* NameOf(Share share) {
-  constexpr const char* kNames[] = {"auto", "sequences", "rows", "columns"};
-  return kNames[static_cast<int>(share)];
-}
-
 const char* NameOf(ThreadBackend backend) {
   constexpr const char* kNames[] = {"default", "openmp", "thread", "serial"};
   return kNames[static_cast<int>(backend)];
@@ -136,7 +131,7 @@ class Run {
     document_["settings"] = {{"precision", Name(PrecisionOf(model, settings_.options))},
                              {"isa", CurrentIsa()},
                              {"threads", subject_->session().num_threads()},
-                             {"share", NameOf(settings_.options.share)},
+                             {"share", ShareName(settings_.options.share)},
                              {"backend", NameOf(settings_.options.backend)},
                              {"quick", settings_.quick},
                              {"cell_s", context_.effort.cell_s}};

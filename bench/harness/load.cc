@@ -1,7 +1,5 @@
 // Requests that come when they come: an open loop. A server that measures only how long its own
 // work takes does not see the queue before it; here latency counts from the scheduled arrival.
-#include <time.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -12,18 +10,10 @@
 namespace attend::bench {
 namespace {
 
-void Sleep(double seconds) {
-  if (seconds <= 0) return;
-  const double whole = std::floor(seconds);
-  timespec time = {static_cast<time_t>(whole), static_cast<long>((seconds - whole) * 1e9)};
-  while (nanosleep(&time, &time) != 0) {
-  }
-}
-
 // Waits until `when`: asleep, and the last stretch, which is about as long as the system
 // oversleeps, awake.
 void WaitUntil(double when) {
-  Sleep(when - Now() - 150e-6);
+  SleepFor(when - Now() - 150e-6);
   while (Now() < when) {
   }
 }
@@ -80,7 +70,7 @@ Result<Json> RunCold(Service* service, const Context& context) {
   std::vector<double> latencies;
   for (int i = 0; i < context.effort.pauses; ++i) {
     if (context.stop()) return Stopped();
-    Sleep(context.effort.pause_s);
+    SleepFor(context.effort.pause_s);
     const Result<double> taken = service->RunNext();
     if (!taken.ok()) return taken.status();
     latencies.push_back(*taken);

@@ -132,4 +132,9 @@ Precision PrecisionOf(const Model& model, const SessionOptions& options) {
   return options.precision == Precision::kFile ? model.info().precision : options.precision;
 }
 
+const char* ShareName(Share share) {
+  constexpr const char* kNames[] = {"auto", "sequences", "rows", "columns"};
+  return kNames[static_cast<int>(share)];
+}
+
 }  // namespace attend::bench

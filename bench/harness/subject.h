@@ -76,6 +76,9 @@ class Subject {
 // The precision that a Session with these options runs in.
 Precision PrecisionOf(const Model& model, const SessionOptions& options);
 
+// As an option of the command line has it.
+const char* ShareName(Share share);
+
 }  // namespace attend::bench
 
 #endif  // ATTEND_BENCH_HARNESS_SUBJECT_H_

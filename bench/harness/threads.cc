@@ -2,8 +2,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "bench/harness/sections.h"
@@ -13,13 +11,6 @@
 
 namespace attend::bench {
 namespace {
-
-void Sleep(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
-
-const char* NameOf(Share share) {
-  constexpr const char* kNames[] = {"auto", "sequences", "rows", "columns"};
-  return kNames[static_cast<int>(share)];
-}
 
 // Next to no work: what is left are the check of the batch, the threads and their barriers.
 Result<Json> MeasureOverhead(const Model& model, int threads, Share share, const Context& context) {
@@ -32,7 +23,7 @@ Result<Json> MeasureOverhead(const Model& model, int threads, Share share, const
   std::vector<double> cold;
   for (int i = 0; i < context.effort.pauses; ++i) {
     if (context.stop()) return Stopped();
-    Sleep(context.effort.pause_s);
+    SleepFor(context.effort.pause_s);
     const Result<double> taken = subject->Run(batch);
     if (!taken.ok()) return taken.status();
     cold.push_back(*taken);
@@ -40,8 +31,8 @@ Result<Json> MeasureOverhead(const Model& model, int threads, Share share, const
   const Result<Output> output = subject->RunFor(batch);
   if (!output.ok()) return output.status();
   return Json{{"threads", threads},
-              {"asked_share", NameOf(share)},
-              {"share", NameOf(output->share)},
+              {"asked_share", ShareName(share)},
+              {"share", ShareName(output->share)},
               {"hot_s", Median(*hot)},
               {"hot_p99_s", Percentile(*hot, 0.99)},
               {"cold_s", Median(cold)},
@@ -86,9 +77,9 @@ Result<Json> MeasureIdle(const Model& model) {
   const Batch batch = subject->MakeBatch(2, 8);
   const Result<std::vector<double>> times = subject->Times(batch, 0.01, 10);
   if (!times.ok()) return times.status();
-  Sleep(0.1);
+  SleepFor(0.1);
   const double before = ProcessorSeconds();
-  Sleep(0.3);
+  SleepFor(0.3);
   return Json{{"after_s", 0.1}, {"during_s", 0.3}, {"processor_s", ProcessorSeconds() - before}};
 }
 
