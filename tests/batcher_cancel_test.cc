@@ -20,7 +20,7 @@ using testing::Plug;
 using testing::SinceUs;
 using testing::SleepMs;
 
-TEST(Batcher, TenThousandThatAreOverNeverStart) {
+TEST(BatcherCancel, TenThousandThatAreOverNeverStart) {
   const Model model = MakeModel(testing::ClassifierConfig());
   Batcher batcher = MakeBatcher(
       model, {.num_workers = 1, .max_queued_requests = 20000, .max_queued_tokens = 100000});
@@ -56,7 +56,7 @@ TEST(Batcher, TenThousandThatAreOverNeverStart) {
   EXPECT_EQ(batcher.statistics().expired, 10000);
 }
 
-TEST(Batcher, CancelledRequestsNeverStart) {
+TEST(BatcherCancel, CancelledRequestsNeverStart) {
   const Model model = MakeModel(testing::ClassifierConfig());
   Batcher batcher = MakeBatcher(model, {.num_workers = 1});
   const std::vector<int32_t> ids = {1, 2};
