@@ -52,6 +52,8 @@ Result<AttentionMap> AttentionMap::Create(const Model& model, const AttentionMap
     session_options.max_sequences = 1;
     session_options.max_edges = options.max_edges;
     session_options.precision = options.precision;
+    session_options.trace = options.trace;
+    session_options.logger = options.logger;
     // The recorder serves one thread.
     session_options.backend = ThreadBackend::kSerial;
     session_options.share = Share::kSequences;

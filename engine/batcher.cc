@@ -7,6 +7,7 @@
 
 #include "engine/batcher_core.h"
 #include "engine/check.h"
+#include "engine/log.h"
 #include "engine/pipeline.h"
 #include "engine/text/guard.h"
 
@@ -51,9 +52,13 @@ int DefaultWorkers(const SessionOptions& session) {
 }
 
 Status MakeWorkers(int count, BatcherCore* core) {
+  // One has told what they are; they tell only how they fare.
+  SessionOptions options = core->options.session;
+  options.logger = nullptr;
   for (int i = 0; i < count; ++i) {
-    Result<Session> session = Session::Create(core->model, core->options.session);
+    Result<Session> session = Session::Create(core->model, options);
     if (!session.ok()) return session.status();
+    session->data().workers.logger = core->options.session.logger;
     core->AddWorker(*std::move(session));
   }
   return Status();
@@ -74,6 +79,20 @@ Status AddTokenizer(BatcherCore* core) {
   core->max_length = *length;
   core->tokenizer = *std::move(tokenizer);
   return Status();
+}
+
+void TellMade(const BatcherCore& core, bool starts_threads) {
+  const BatcherOptions& options = core.options;
+  if (!Wants(options.session.logger, LogLevel::kInfo)) return;
+  const size_t workers = core.workers.size();
+  Tell(options.session.logger, LogLevel::kInfo, LogCode::kBatcher,
+       std::to_string(workers) + (workers == 1 ? " worker" : " workers") +
+           (options.num_workers > 0 ? ", as asked for" : ": " + AdviseThreads().reason) +
+           (starts_threads ? ", with threads of their own" : ", served by the program") +
+           "; batches of " + std::to_string(options.session.max_tokens) + " tokens, a queue of " +
+           std::to_string(options.max_queued_requests) + " requests and " +
+           std::to_string(options.max_queued_tokens) + " tokens; at most " +
+           std::to_string(core.memory_bytes) + " bytes");
 }
 
 void ServeAsWorker(void* core, int) {
@@ -107,7 +126,9 @@ Result<Batcher> Batcher::Create(const Model& model, const BatcherOptions& option
     core.AddWorker(*std::move(first));
     ATTEND_RETURN_IF_ERROR(MakeWorkers(workers - 1, &core));
     ATTEND_RETURN_IF_ERROR(AddTokenizer(&core));
-    if (options.start_threads && options.session.executor == nullptr) {
+    const bool starts_threads = options.start_threads && options.session.executor == nullptr;
+    TellMade(core, starts_threads);
+    if (starts_threads) {
       ATTEND_RETURN_IF_ERROR(core.crew.Start(workers, &ServeAsWorker, &core));
     }
     return batcher;

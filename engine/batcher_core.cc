@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cinttypes>
 
+#include "engine/log.h"
 #include "engine/text/guard.h"
 
 namespace attend {
@@ -33,16 +35,18 @@ BatcherCore::BatcherCore(Model served, const BatcherOptions& asked,
 
 bool BatcherCore::InItsProcess() const { return getpid() == process; }
 
-Status BatcherCore::Refuse(BatchQueue::Admission admission) {
+Status BatcherCore::Refuse(BatchQueue::Admission admission, Untold* untold) {
   switch (admission) {
     case BatchQueue::Admission::kClosed:
       ++cancelled_;
       return Status(ErrorCode::kCancelled, "the Batcher is closed", "Batcher");
     case BatchQueue::Admission::kExpired:
-      ++expired_;
+      CountExpired(1, untold);
       return EndOfRequest(ErrorCode::kDeadline);
     default:
       ++refused_;
+      ++untold->refused_now;
+      untold->refused += refusals_.Count(1, SteadyMicroseconds());
       return Status(ErrorCode::kBusy,
                     "the queue is full: " + std::to_string(queue_.queued_requests()) +
                         " requests of " + std::to_string(queue_.queued_tokens()) +
@@ -51,8 +55,36 @@ Status BatcherCore::Refuse(BatchQueue::Admission admission) {
   }
 }
 
+void BatcherCore::CountExpired(int64_t count, Untold* untold) {
+  if (count == 0) return;
+  expired_ += count;
+  untold->expired_now += count;
+  untold->expired += expiries_.Count(count, SteadyMicroseconds());
+}
+
+void BatcherCore::Tell(const Untold& untold) {
+  Logger* const logger = options.session.logger;
+  if (logger == nullptr) return;
+  const auto tell = [logger](LogCode code, int64_t now, int64_t all, const char* what) {
+    if (now > 0) TellFormatted(logger, LogLevel::kDebug, code, "%" PRId64 " %s", now, what);
+    if (all == 0) return;
+    TellFormatted(logger, LogLevel::kWarning, code, "%" PRId64 " %s since this was told last", all,
+                  what);
+  };
+  tell(LogCode::kRefused, untold.refused_now, untold.refused, "requests found no room");
+  tell(LogCode::kExpired, untold.expired_now, untold.expired, "requests passed their deadline");
+}
+
 Result<std::shared_ptr<BatcherRequest>> BatcherCore::Submit(
     const std::shared_ptr<BatcherCore>& self, BatchRequest* request) {
+  Untold untold;
+  Result<std::shared_ptr<BatcherRequest>> made = Admit(self, request, &untold);
+  Tell(untold);
+  return made;
+}
+
+Result<std::shared_ptr<BatcherRequest>> BatcherCore::Admit(const std::shared_ptr<BatcherCore>& self,
+                                                           BatchRequest* request, Untold* untold) {
   using Admission = BatchQueue::Admission;
   const int64_t now = SteadyMicroseconds();
   {
@@ -61,7 +93,7 @@ Result<std::shared_ptr<BatcherRequest>> BatcherCore::Submit(
     Admission admission = queue_.Admits();
     if (admission == Admission::kFull && request->block_us > 0) admission = Admission::kAccepted;
     if (request->deadline_us < 0) admission = Admission::kExpired;
-    if (admission != Admission::kAccepted) return Refuse(admission);
+    if (admission != Admission::kAccepted) return Refuse(admission, untold);
   }
   auto made = std::make_shared<BatcherRequest>();
   const Status wrong = Fill(*request, made.get());
@@ -88,7 +120,7 @@ Result<std::shared_ptr<BatcherRequest>> BatcherCore::Submit(
     --blocked_;
     admission = queue_.Push(made, SteadyMicroseconds());
   }
-  if (admission != Admission::kAccepted) return Refuse(admission);
+  if (admission != Admission::kAccepted) return Refuse(admission, untold);
   const bool wake = idle_ > 0;
   lock.unlock();
   if (wake) work_.notify_one();
@@ -96,16 +128,22 @@ Result<std::shared_ptr<BatcherRequest>> BatcherCore::Submit(
 }
 
 void BatcherCore::Leave(BatcherRequest* request, ErrorCode code) {
+  Untold untold;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const bool left = code == ErrorCode::kDeadline ? queue_.Expire(request, SteadyMicroseconds())
                                                    : queue_.Leave(request);
     if (!left) return;
-    ++(code == ErrorCode::kDeadline ? expired_ : cancelled_);
+    if (code == ErrorCode::kDeadline) {
+      CountExpired(1, &untold);
+    } else {
+      ++cancelled_;
+    }
     ++undelivered_;
     if (request->worker >= 0) UpdateStop(request->worker);
     if (blocked_ > 0) space_.notify_all();
   }
+  Tell(untold);
   request->Deliver(EndOfRequest(code));
   const std::lock_guard<std::mutex> lock(mutex_);
   Delivered(1);

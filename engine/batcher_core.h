@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "attend/batcher.h"
@@ -44,6 +45,28 @@ struct BatcherRequest final : BatchQueue::Ticket {
   void Deliver(Result<BatchAnswer> result);
 };
 
+// Something that happens often under overload, and is told at once and then once a second.
+class RateLimit {
+ public:
+  // It happened `count` times now. Returns how many times it did since it was told last, if it is
+  // to be told again, else 0.
+  int64_t Count(int64_t count, int64_t now_us) {
+    untold_ += count;
+    if (untold_ == 0 || now_us < next_us_) return 0;
+    next_us_ = now_us + 1'000'000;
+    return std::exchange(untold_, 0);
+  }
+
+ private:
+  int64_t untold_ = 0, next_us_ = 0;
+};
+
+// What the logger is to be told once the lock is let go.
+struct Untold {
+  int64_t refused = 0, expired = 0;          // to be told now, as RateLimit says
+  int64_t refused_now = 0, expired_now = 0;  // those that the caller has just brought
+};
+
 // A Session with what its batches are put together in.
 struct BatcherWorker {
   BatcherWorker(int number, Session made) : index(number), session(std::move(made)) {}
@@ -62,6 +85,7 @@ struct BatcherWorker {
   BatchQueue::Finished finished;
   std::atomic<int64_t> stop_at{0};  // of the batch that runs
   int64_t run_us = 0;
+  Untold untold;  // of the batch that it took
 
  private:
   void NoteQueue();  // how long each request of the batch has waited
@@ -115,8 +139,15 @@ struct BatcherCore {
   Status Fill(const BatchRequest& request, BatcherRequest* made) const;
   Status FillText(const BatchRequest& request, BatcherRequest* made) const;
   Status Check(const BatchRequest& request, const BatcherRequest& made) const;
+  // Submit, but for the logger.
+  Result<std::shared_ptr<BatcherRequest>> Admit(const std::shared_ptr<BatcherCore>& self,
+                                                BatchRequest* request, Untold* untold);
   // The error of a request that was not accepted, counted. Under the lock.
-  Status Refuse(BatchQueue::Admission admission);
+  Status Refuse(BatchQueue::Admission admission, Untold* untold);
+  // Under the lock: `count` have expired.
+  void CountExpired(int64_t count, Untold* untold);
+  // Without the lock.
+  void Tell(const Untold& untold);
   // Under the lock: as Take, and counts. True: there is something to deliver or to run.
   bool TakeBatch(BatcherWorker* worker, bool lingers);
   void RunBatch(BatcherWorker* worker, std::unique_lock<std::mutex>* lock);
@@ -136,6 +167,7 @@ struct BatcherCore {
   int64_t undelivered_ = 0;  // left the queue, but not answered yet
   int serving_ = 0;          // threads that are workers
   int64_t answered_ = 0, refused_ = 0, expired_ = 0, cancelled_ = 0, failed_ = 0;
+  RateLimit refusals_, expiries_;
 };
 
 // A time of SteadyMicroseconds, for those that wait until it.

@@ -1,6 +1,7 @@
 // A worker: takes a batch, puts it end to end, runs it, and cuts the outputs apart again.
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "attend/trace.h"
 #include "engine/batcher_core.h"
@@ -145,6 +146,10 @@ BatchAnswer BatcherWorker::Cut(const Output& output, const BatcherRequest& reque
   answer.run_us = run_us;
   answer.batch_tokens = offsets_.back();
   answer.batch_sequences = static_cast<int32_t>(sequences);
+  if (output.telemetry != nullptr) {
+    answer.telemetry = *output.telemetry;
+    answer.telemetry->queue_ns = answer.queued_us * 1000;
+  }
   return answer;
 }
 
@@ -179,7 +184,7 @@ size_t BatcherWorker::memory_bytes() {
 bool BatcherCore::TakeBatch(BatcherWorker* worker, bool lingers) {
   queue_.Take(worker->index, SteadyMicroseconds(), &worker->taken, lingers);
   const int64_t expired = static_cast<int64_t>(worker->taken.expired.size());
-  expired_ += expired;
+  CountExpired(expired, &worker->untold);
   undelivered_ += expired;
   const bool starts = !worker->taken.batch.empty();
   if (starts) UpdateStop(worker->index);
@@ -192,6 +197,7 @@ bool BatcherCore::TakeBatch(BatcherWorker* worker, bool lingers) {
 void BatcherCore::RunBatch(BatcherWorker* worker, std::unique_lock<std::mutex>* lock) {
   const bool starts = !worker->taken.batch.empty();
   lock->unlock();
+  Tell(std::exchange(worker->untold, {}));
   for (const BatchQueue::Item& item : worker->taken.expired) {
     static_cast<BatcherRequest&>(*item).Deliver(EndOfRequest(ErrorCode::kDeadline));
   }
@@ -204,11 +210,12 @@ void BatcherCore::RunBatch(BatcherWorker* worker, std::unique_lock<std::mutex>* 
     const int64_t answered = static_cast<int64_t>(worker->finished.answered.size());
     const int64_t expired = static_cast<int64_t>(worker->finished.expired.size());
     (output.ok() ? answered_ : failed_) += answered;
-    expired_ += expired;
+    CountExpired(expired, &worker->untold);
     undelivered_ += answered + expired;
     delivered += answered + expired;
     if (blocked_ > 0) space_.notify_all();
     lock->unlock();
+    Tell(std::exchange(worker->untold, {}));
     worker->Deliver(output);
     worker->finished.answered.clear();
     worker->finished.expired.clear();

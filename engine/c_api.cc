@@ -17,12 +17,15 @@ constexpr bool EndsWith(Field Struct::*, size_t offset) {
                 #Struct " has padding at its end")
 ATTEND_ENDS_WITH(attend_error, hint);
 ATTEND_ENDS_WITH(attend_machine, libraries);
-ATTEND_ENDS_WITH(attend_load_options, reserved);
+ATTEND_ENDS_WITH(attend_logger, reserved);
+ATTEND_ENDS_WITH(attend_trace_info, num_dropped);
+ATTEND_ENDS_WITH(attend_load_options, logger);
 ATTEND_ENDS_WITH(attend_model_info, file_bytes);
 ATTEND_ENDS_WITH(attend_executor, concurrency);
-ATTEND_ENDS_WITH(attend_session_options, executor);
+ATTEND_ENDS_WITH(attend_session_options, reserved);
 ATTEND_ENDS_WITH(attend_batch, edge_offsets);
-ATTEND_ENDS_WITH(attend_output, reserved);
+ATTEND_ENDS_WITH(attend_telemetry, reserved);
+ATTEND_ENDS_WITH(attend_output, telemetry);
 ATTEND_ENDS_WITH(attend_session_info, description);
 ATTEND_ENDS_WITH(attend_encode_options, max_tokens);
 ATTEND_ENDS_WITH(attend_tokens, reserved);
@@ -35,10 +38,10 @@ ATTEND_ENDS_WITH(attend_ranking, truncated);
 ATTEND_ENDS_WITH(attend_generation_settings, bad_words_ids);
 ATTEND_ENDS_WITH(attend_generator_options, reserved);
 ATTEND_ENDS_WITH(attend_generations, truncated);
-ATTEND_ENDS_WITH(attend_attention_options, reserved);
+ATTEND_ENDS_WITH(attend_attention_options, trace);
 ATTEND_ENDS_WITH(attend_attention, cross);
 ATTEND_ENDS_WITH(attend_batcher_options, no_threads);
-ATTEND_ENDS_WITH(attend_answer, reserved);
+ATTEND_ENDS_WITH(attend_answer, telemetry);
 ATTEND_ENDS_WITH(attend_request, user);
 ATTEND_ENDS_WITH(attend_batcher_statistics, queued_p99_us);
 

@@ -19,6 +19,7 @@
 #include "attend/attend.h"
 #include "attend/attend_c.h"
 #include "attend/text.h"
+#include "attend/trace.h"
 #include "engine/check.h"
 
 // The handles that several files look into; the others are where they are used.
@@ -38,6 +39,10 @@ struct attend_buffer {
   std::string text;
   std::vector<std::string> strings;
   std::vector<const char*> pointers;  // to strings
+};
+
+struct attend_trace {
+  attend::Trace trace;
 };
 
 namespace attend::c {
@@ -131,14 +136,40 @@ class CallbackExecutor final : public Executor {
   attend_executor callbacks_;
 };
 
-// SessionOptions with the executor that they point to, which must outlive what is made with them.
+// Whom the caller wants to be told.
+class CallbackLogger final : public Logger {
+ public:
+  explicit CallbackLogger(const attend_logger& callback) : callback_(callback) {}
+  void Log(const LogEntry& entry) override {
+    callback_.log(callback_.user, static_cast<int32_t>(entry.level),
+                  static_cast<int32_t>(entry.code), entry.message.data(), entry.message.size());
+  }
+  LogLevel least() const override { return static_cast<LogLevel>(callback_.least); }
+
+ private:
+  attend_logger callback_;
+};
+
+// The caller's logger; null if none is given. Errors: kInvalidArgument.
+Status ReadLogger(const attend_logger* given, std::unique_ptr<CallbackLogger>* out);
+
+// What SessionOptions point to, and must outlive what is made with them: the first member of every
+// handle.
+struct Callbacks {
+  std::unique_ptr<CallbackExecutor> executor;
+  std::unique_ptr<CallbackLogger> logger;
+};
+
 struct SessionSetup {
   SessionOptions options;
-  std::unique_ptr<CallbackExecutor> executor;
+  Callbacks callbacks;
 };
 Status ReadSessionOptions(const attend_session_options* given, SessionSetup* out);
 Status ReadPipelineOptions(const attend_pipeline_options* given, SessionSetup* setup,
                            PipelineOptions* out);
+
+// `from`, whose segments must stay where they are.
+attend_telemetry TelemetryOf(const Telemetry& from);
 
 // The caller's batch: a TokenBatch if `tokens`, else a VectorBatch. Allocates nothing unless there
 // is an error.

@@ -5,13 +5,14 @@
 using attend::c::Guarded;
 
 struct attend_batcher {
-  std::unique_ptr<attend::c::CallbackExecutor> executor;  // outlives what runs on it
+  attend::c::Callbacks callbacks;  // outlive what uses them
   attend::Batcher batcher;
 };
 
 struct attend_pending {
   attend::PendingAnswer pending;
   attend::BatchAnswer answer;
+  attend_telemetry telemetry = {};
 };
 
 namespace attend {
@@ -38,7 +39,8 @@ Status ReadOptions(const attend_batcher_options* given, c::SessionSetup* setup,
   return c::Narrow(read.max_length, kName, "max_length", &out->max_length);
 }
 
-attend_answer AnswerOf(const BatchAnswer& from) {
+// `telemetry` is where that of the answer goes, if it has one.
+attend_answer AnswerOf(const BatchAnswer& from, attend_telemetry* telemetry) {
   attend_answer answer = ATTEND_ANSWER_INIT;
   const auto set = [](const std::vector<float>& values, const float** data, int64_t* count) {
     *data = values.empty() ? nullptr : values.data();
@@ -58,6 +60,10 @@ attend_answer AnswerOf(const BatchAnswer& from) {
   answer.batch_tokens = from.batch_tokens;
   answer.batch_sequences = from.batch_sequences;
   answer.truncated = from.encoding.truncated ? 1 : 0;
+  if (from.telemetry.has_value()) {
+    *telemetry = c::TelemetryOf(*from.telemetry);
+    answer.telemetry = telemetry;
+  }
   return answer;
 }
 
@@ -108,8 +114,9 @@ Status ReadRequest(const attend_request* given, const Model& model, BatchRequest
   out->done = [done = read.done, user = read.user](Result<BatchAnswer> result) {
     attend_error error = ATTEND_ERROR_INIT;
     const attend_status status = c::Report(result.status(), &error);
+    attend_telemetry telemetry = {};
     const attend_answer answer =
-        result.ok() ? AnswerOf(*result) : attend_answer(ATTEND_ANSWER_INIT);
+        result.ok() ? AnswerOf(*result, &telemetry) : attend_answer(ATTEND_ANSWER_INIT);
     done(user, status, result.ok() ? &answer : nullptr, &error);
   };
   return Status();
@@ -129,7 +136,7 @@ attend_status attend_batcher_create(const attend_model* model,
     ATTEND_RETURN_IF_ERROR(attend::ReadOptions(options, &setup, &use));
     attend::Result<attend::Batcher> batcher = attend::Batcher::Create(model->model, use);
     if (!batcher.ok()) return batcher.status();
-    *out = new attend_batcher{std::move(setup.executor), *std::move(batcher)};
+    *out = new attend_batcher{std::move(setup.callbacks), *std::move(batcher)};
     return {};
   });
 }
@@ -163,7 +170,7 @@ attend_status attend_pending_wait(attend_pending* pending, attend_answer* out,
     attend::Result<attend::BatchAnswer> answer = pending->pending.Wait();
     if (!answer.ok()) return answer.status();
     pending->answer = *std::move(answer);
-    attend::c::WriteStruct(attend::AnswerOf(pending->answer), out);
+    attend::c::WriteStruct(attend::AnswerOf(pending->answer, &pending->telemetry), out);
     return {};
   });
 }

@@ -9,7 +9,7 @@
 using attend::c::Guarded;
 
 struct attend_generator {
-  std::unique_ptr<attend::c::CallbackExecutor> executor;  // outlives what runs on it
+  attend::c::Callbacks callbacks;  // outlive what uses them
   attend::Generator pipeline;
   std::vector<attend::Generation> answers;
   std::vector<attend_generated> outputs;  // of answers
@@ -181,7 +181,7 @@ attend_status attend_generator_create(const attend_model* model,
     attend::Result<attend::Generator> generator = attend::Generator::Create(model->model, use);
     if (!generator.ok()) return generator.status();
     *out = new attend_generator{
-        std::move(setup.executor), *std::move(generator), {}, {}, {}, {}, {}, {}};
+        std::move(setup.callbacks), *std::move(generator), {}, {}, {}, {}, {}, {}};
     return {};
   });
 }

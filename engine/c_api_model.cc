@@ -7,14 +7,16 @@
 using attend::c::Guarded;
 
 struct attend_session {
-  std::unique_ptr<attend::c::CallbackExecutor> executor;  // outlives what runs on it
+  attend::c::Callbacks callbacks;
   attend::Session session;
   int64_t input_size = 0;
   std::string description = {};
+  attend_telemetry telemetry = {};
   std::atomic<bool> cancelled = false;
 };
 
 struct attend_attention_map {
+  attend::c::Callbacks callbacks;
   attend::AttentionMap map;
   int64_t input_size = 0;
 };
@@ -37,14 +39,20 @@ Status ReadSessionOptions(const attend_session_options* given, SessionSetup* out
   options.precision = static_cast<Precision>(read.precision);
   options.backend = static_cast<ThreadBackend>(read.backend);
   options.share = static_cast<Share>(read.share);
+  ATTEND_RETURN_IF_ERROR(CheckEnum(read.telemetry, 1, kName, "telemetry"));
+  options.telemetry = read.telemetry != 0;
+  ATTEND_RETURN_IF_ERROR(CheckEnum(read.reserved, 0, kName, "reserved"));
+  if (read.trace != nullptr) options.trace = &read.trace->trace;
+  ATTEND_RETURN_IF_ERROR(ReadLogger(read.logger, &out->callbacks.logger));
+  options.logger = out->callbacks.logger.get();
   if (read.executor == nullptr) return Status();
   attend_executor executor = ATTEND_EXECUTOR_INIT;
   ATTEND_RETURN_IF_ERROR(ReadStruct(read.executor, "attend_executor", &executor));
   if (executor.run == nullptr || executor.concurrency == nullptr) {
     return Invalid("run or concurrency is NULL", "attend_executor");
   }
-  out->executor = std::make_unique<CallbackExecutor>(executor);
-  options.executor = out->executor.get();
+  out->callbacks.executor = std::make_unique<CallbackExecutor>(executor);
+  options.executor = out->callbacks.executor.get();
   return Status();
 }
 
@@ -132,7 +140,8 @@ attend_model_info InfoOf(const attend_model& model) {
   return info;
 }
 
-attend_output OutputOf(const Output& from) {
+// `telemetry` is where the run's goes, if it has one.
+attend_output OutputOf(const Output& from, attend_telemetry* telemetry) {
   attend_output output = ATTEND_OUTPUT_INIT;
   const auto set = [](std::span<const float> values, const float** data, int64_t* count) {
     *data = values.empty() ? nullptr : values.data();
@@ -143,6 +152,10 @@ attend_output OutputOf(const Output& from) {
   set(from.logits, &output.logits, &output.num_logits);
   set(from.encoder_hidden, &output.encoder_hidden, &output.num_encoder_hidden);
   output.share = static_cast<int32_t>(from.share);
+  if (from.telemetry != nullptr) {
+    *telemetry = c::TelemetryOf(*from.telemetry);
+    output.telemetry = telemetry;
+  }
   return output;
 }
 
@@ -200,8 +213,11 @@ attend_status attend_model_load_with(const char* path, const attend_load_options
     attend_load_options read = ATTEND_LOAD_OPTIONS_INIT;
     ATTEND_RETURN_IF_ERROR(attend::c::ReadStruct(options, kName, &read));
     ATTEND_RETURN_IF_ERROR(attend::c::CheckEnum(read.reserved, 0, kName, "reserved"));
-    return attend::Keep(
-        attend::Model::Load(path, {.mode = static_cast<attend::LoadMode>(read.mode)}), out);
+    std::unique_ptr<attend::c::CallbackLogger> logger;
+    ATTEND_RETURN_IF_ERROR(attend::c::ReadLogger(read.logger, &logger));
+    return attend::Keep(attend::Model::Load(path, {.mode = static_cast<attend::LoadMode>(read.mode),
+                                                   .logger = logger.get()}),
+                        out);
   });
 }
 
@@ -251,8 +267,8 @@ attend_status attend_session_create(const attend_model* model,
     ATTEND_RETURN_IF_ERROR(attend::c::ReadSessionOptions(options, &setup));
     attend::Result<attend::Session> session = attend::Session::Create(model->model, setup.options);
     if (!session.ok()) return session.status();
-    *out = new attend_session{
-        std::move(setup.executor), *std::move(session), model->model.info().input_size, {}};
+    *out = new attend_session{std::move(setup.callbacks), *std::move(session),
+                              model->model.info().input_size};
     return {};
   });
 }
@@ -287,7 +303,7 @@ attend_status attend_session_run(attend_session* session, const attend_batch* ba
                                                 ? session->session.Run(views.token_batch, cancel)
                                                 : session->session.Run(views.vector_batch, cancel);
     if (!output.ok()) return output.status();
-    attend::c::WriteStruct(attend::OutputOf(*output), out);
+    attend::c::WriteStruct(attend::OutputOf(*output, &session->telemetry), out);
     return {};
   });
 }
@@ -328,9 +344,14 @@ attend_status attend_attention_map_create(const attend_model* model,
         attend::c::Narrow(read.max_tokens, kName, "max_tokens", &use.max_tokens));
     ATTEND_RETURN_IF_ERROR(attend::c::Narrow(read.max_edges, kName, "max_edges", &use.max_edges));
     use.precision = static_cast<attend::Precision>(read.precision);
+    if (read.trace != nullptr) use.trace = &read.trace->trace;
+    attend::c::Callbacks callbacks;
+    ATTEND_RETURN_IF_ERROR(attend::c::ReadLogger(read.logger, &callbacks.logger));
+    use.logger = callbacks.logger.get();
     attend::Result<attend::AttentionMap> map = attend::AttentionMap::Create(model->model, use);
     if (!map.ok()) return map.status();
-    *out = new attend_attention_map{*std::move(map), model->model.info().input_size};
+    *out = new attend_attention_map{std::move(callbacks), *std::move(map),
+                                    model->model.info().input_size};
     return {};
   });
 }

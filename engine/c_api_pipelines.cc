@@ -4,9 +4,9 @@
 
 using attend::c::Guarded;
 
-// The executor is first: it outlives what runs on it.
+// The callbacks are first: they outlive what uses them.
 struct attend_tagger {
-  std::unique_ptr<attend::c::CallbackExecutor> executor;
+  attend::c::Callbacks callbacks;
   attend::Tagger pipeline;
   std::vector<attend::Tags> tags = {};
   std::vector<attend_word> words = {};  // of tags
@@ -15,7 +15,7 @@ struct attend_tagger {
 };
 
 struct attend_classifier {
-  std::unique_ptr<attend::c::CallbackExecutor> executor;
+  attend::c::Callbacks callbacks;
   attend::Classifier pipeline;
   std::vector<const char*> labels = {};  // of the model's info
   std::vector<int32_t> best = {};
@@ -24,14 +24,14 @@ struct attend_classifier {
 };
 
 struct attend_embedder {
-  std::unique_ptr<attend::c::CallbackExecutor> executor;
+  attend::c::Callbacks callbacks;
   attend::Embedder pipeline;
   std::vector<float> values = {};
   std::vector<uint8_t> truncated = {};
 };
 
 struct attend_reranker {
-  std::unique_ptr<attend::c::CallbackExecutor> executor;
+  attend::c::Callbacks callbacks;
   attend::Reranker pipeline;
   std::vector<int64_t> indices = {};
   std::vector<float> scores = {};
@@ -68,7 +68,7 @@ attend_status CreatePipeline(const attend_model* model, const attend_pipeline_op
     Result<Pipeline> pipeline = Pipeline::Create(model->model, use);
     if (!pipeline.ok()) return pipeline.status();
     auto handle = std::make_unique<Handle>(
-        Handle{std::move(setup.executor), *std::move(pipeline), rest(*model)...});
+        Handle{std::move(setup.callbacks), *std::move(pipeline), rest(*model)...});
     *out = handle.release();
     return {};
   });

@@ -14,6 +14,7 @@
 #include "engine/check.h"
 #include "engine/models/models.h"
 #include "engine/session.h"
+#include "engine/session_log.h"
 #include "kernels/isa.h"
 
 namespace attend {
@@ -414,6 +415,11 @@ Result<DecodeSession> DecodeSession::Create(const Model& model, const DecodeOpti
     if (!complete.ok()) return complete.status();
     auto data = std::make_unique<DecodeSessionData>(model, *complete);
     ATTEND_RETURN_IF_ERROR(data->Compile());
+    const std::string limits = std::to_string(complete->max_rows) + " rows of " +
+                               std::to_string(complete->max_length) + " tokens";
+    TellSession(options.logger,
+                {model.data(), options.precision, options.num_threads, data->memory_bytes, limits},
+                &data->workers);
     return DecodeSession(std::move(data));
   } catch (const std::bad_alloc&) {
     return Status(ErrorCode::kCapacity, "no memory for the session", "DecodeSession::Create");

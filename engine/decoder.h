@@ -39,6 +39,7 @@ struct DecodeOptions {
   ThreadBackend backend = ThreadBackend::kDefault;
   Share share = Share::kAuto;
   Trace* trace = nullptr;
+  Logger* logger = nullptr;
 };
 
 // Sequences that start, each in one row. `rows` names rows that are not alive.

@@ -112,6 +112,7 @@ Result<FileBytes> FileBytes::Open(const std::string& path, Mode mode) {
       file.bytes_ = {file.owned_, size};
       return file;
     }
+    file.map_error_ = errno;
   }
   if (!file.Allocate(size)) {
     return OsError(ENOMEM, "hold the file's " + std::to_string(size) + " bytes in memory", path);
@@ -148,6 +149,7 @@ void FileBytes::Free() {
 FileBytes::FileBytes(FileBytes&& other) noexcept
     : bytes_(std::exchange(other.bytes_, {})),
       mapped_(std::exchange(other.mapped_, false)),
+      map_error_(other.map_error_),
       owned_(std::exchange(other.owned_, nullptr)) {}
 
 FileBytes& FileBytes::operator=(FileBytes&& other) noexcept {
@@ -155,6 +157,7 @@ FileBytes& FileBytes::operator=(FileBytes&& other) noexcept {
     Free();
     bytes_ = std::exchange(other.bytes_, {});
     mapped_ = std::exchange(other.mapped_, false);
+    map_error_ = other.map_error_;
     owned_ = std::exchange(other.owned_, nullptr);
   }
   return *this;

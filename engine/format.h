@@ -168,6 +168,8 @@ class FileBytes {
 
   std::span<const std::byte> bytes() const { return bytes_; }
   bool mapped() const { return mapped_; }
+  // Why kMap read the file instead: an errno. 0: it did not.
+  int map_error() const { return map_error_; }
   // Tells the system that `range`, a part of bytes(), will not be read again soon (mapped files
   // only; without effect on the contents).
   void Release(std::span<const std::byte> range) const;
@@ -180,6 +182,7 @@ class FileBytes {
 
   std::span<const std::byte> bytes_;
   bool mapped_ = false;
+  int map_error_ = 0;
   std::byte* owned_ = nullptr;
 };
 

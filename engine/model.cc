@@ -5,6 +5,8 @@
 
 #include "attend/attend.h"
 #include "engine/check.h"
+#include "engine/log.h"
+#include "engine/os_error.h"
 #include "kernels/gemm.h"
 #include "kernels/isa.h"
 
@@ -59,6 +61,22 @@ Result<Model> MakeModel(FileBytes bytes, std::string_view where) {
   return Model(std::move(data));
 }
 
+// What was loaded, and how.
+void TellLoaded(Logger* logger, const std::string& path, const ModelData& data) {
+  if (!Wants(logger, LogLevel::kWarning)) return;
+  if (const int error = data.bytes.map_error(); error != 0) {
+    Tell(logger, LogLevel::kWarning, LogCode::kNotMapped,
+         OsError(error, "map the file, which was read into memory instead", path).ToString());
+  }
+  const ModelInfo& info = data.info;
+  Tell(logger, LogLevel::kInfo, LogCode::kModelLoaded,
+       path + ": " + std::to_string(info.file_bytes) +
+           (data.bytes.mapped() ? " bytes, mapped; " : " bytes, read into memory; ") +
+           info.architecture + " (" + info.source + ") for " + Name(info.task) + ", " +
+           std::to_string(info.num_layers) + " layers of width " +
+           std::to_string(info.hidden_size) + ", " + Name(info.precision));
+}
+
 }  // namespace
 
 Result<Model> Model::Load(const std::string& path, const LoadOptions& options) {
@@ -69,7 +87,9 @@ Result<Model> Model::Load(const std::string& path, const LoadOptions& options) {
     Result<FileBytes> bytes =
         FileBytes::Open(path, read ? FileBytes::Mode::kRead : FileBytes::Mode::kMap);
     if (!bytes.ok()) return bytes.status();
-    return MakeModel(std::move(*bytes), path);
+    Result<Model> model = MakeModel(std::move(*bytes), path);
+    if (model.ok()) TellLoaded(options.logger, path, model->data());
+    return model;
   } catch (const std::bad_alloc&) {
     return Status(ErrorCode::kCapacity, "no memory to load the model", path);
   }

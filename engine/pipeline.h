@@ -107,7 +107,7 @@ class PipelineRunner {
 // A pipeline over the model in the file `path`.
 template <typename Pipeline, typename Options>
 Result<Pipeline> LoadPipeline(const std::string& path, const Options& options) {
-  Result<Model> model = Model::Load(path);
+  Result<Model> model = Model::Load(path, {.logger = options.session.logger});
   if (!model.ok()) return model.status();
   return Pipeline::Create(*model, options);
 }

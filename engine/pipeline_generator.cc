@@ -96,7 +96,8 @@ Result<Room> PlanRoom(const Model& model, const SearchSettings& settings, bool h
                  .executor = session.executor,
                  .backend = session.backend,
                  .share = session.share,
-                 .trace = session.trace};
+                 .trace = session.trace,
+                 .logger = session.logger};
   return room;
 }
 

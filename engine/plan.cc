@@ -253,6 +253,19 @@ size_t Plan::table_bytes() const {
   return floats * sizeof(float);
 }
 
+std::vector<std::string> Plan::SegmentNames() const {
+  std::vector<std::string> names;
+  int layer = 0;
+  for (const Segment& segment : segments) {
+    if (segment.reads_state) {
+      names.push_back("layer " + std::to_string(++layer));
+    } else {
+      names.push_back(segment.domain == Domain::kSequences ? "pooling" : "input");
+    }
+  }
+  return names;
+}
+
 std::string Plan::Describe() const {
   std::string text;
   char line[160];

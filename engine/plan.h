@@ -57,6 +57,8 @@ struct Plan {
   size_t table_bytes() const;
   // A line per step.
   std::string Describe() const;
+  // "input", "layer 1", "layer 2", "pooling", by segment.
+  std::vector<std::string> SegmentNames() const;
 };
 
 // Cuts the graph into segments and lays out memory for at most `max_tokens` and `max_sequences`.

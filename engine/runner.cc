@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <utility>
 
+#include "engine/session_log.h"
 #include "kernels/attention.h"
 #include "kernels/isa.h"
 
@@ -54,7 +56,9 @@ class Walk {
       const Segment& segment = plan_.segments[s];
       if (MustWait(segment, s) && !Wait()) return;
       context_.segment = static_cast<int>(s);
+      clock_.Begins();
       if (!RunSegment(segment)) return;
+      clock_.Ends(s);
     }
   }
 
@@ -150,15 +154,19 @@ void RunPart(void* argument, int part) {
   Walk<NoClock>(*static_cast<const PlanRun*>(argument), part, NoClock()).Run();
 }
 
+// Where a thread's times go; null: nowhere.
+StepTimes::Thread* TimesOf(const PlanRun& run, int part) {
+  return run.times == nullptr ? nullptr : &run.times->threads[static_cast<size_t>(part)];
+}
+
 void RunPartTimed(void* argument, int part) {
   const PlanRun& run = *static_cast<const PlanRun*>(argument);
-  StepTimes::Thread* const times = &run.times->threads[static_cast<size_t>(part)];
-  Walk<StepClock>(run, part, StepClock(times)).Run();
+  Walk<StepClock>(run, part, StepClock(TimesOf(run, part))).Run();
 }
 
 void RunPartTraced(void* argument, int part) {
   const PlanRun& run = *static_cast<const PlanRun*>(argument);
-  Walk<TraceClock>(run, part, TraceClock(run.trace)).Run();
+  Walk<TraceClock>(run, part, TraceClock(run.trace, TimesOf(run, part))).Run();
 }
 
 // A thread's tile, under whichever share needs the most.
@@ -239,6 +247,15 @@ Status Workers::Start(ThreadBackend backend, Executor* executor) {
   return Status();
 }
 
+int Workers::Available() {
+  const int available = std::min(threads->Available(), count());
+  if (available != told) {
+    const int before = std::exchange(told, available);
+    TellThreadsOfRun(logger, available, before, count());
+  }
+  return available;
+}
+
 Status PlanRunner::Create(Graph graph, const PlanLimits& limits, int num_threads,
                           MemoryTally* tally) {
   Result<Plan> plan = CompilePlan(std::move(graph), limits.tokens, limits.sequences);
@@ -287,6 +304,9 @@ void PlanRunner::set_trace(TraceBuffer* buffer) {
   for (const std::unique_ptr<Step>& step : plan_.steps) {
     trace_.steps.push_back(buffer->Name(step->Describe()));
   }
+  for (const std::string& name : plan_.SegmentNames()) {
+    trace_.segments.push_back(buffer->Name(name));
+  }
 }
 
 int64_t PlanRunner::key_rows() const {
@@ -331,7 +351,7 @@ Share PlanRunner::Choose(const BatchView& batch, const Workers& workers, int par
 }
 
 Share PlanRunner::Run(const BatchView& batch, Workers* workers, StopSignal* stop) {
-  const int parts = std::min(workers->threads->Available(), workers->count());
+  const int parts = workers->Available();
   const Share share = Choose(batch, *workers, parts);
   CutShares(share, {batch.offsets, static_cast<size_t>(batch.sequences) + 1}, parts,
             workers->shares);

@@ -78,8 +78,12 @@ struct Workers {
   Status Start(ThreadBackend backend, Executor* executor);
 
   int count() const { return static_cast<int>(memory.size()); }
+  // How many there are for the next run. The logger is told when that changes; allocates nothing.
+  int Available();
 
   Share share = Share::kAuto;  // as asked for
+  Logger* logger = nullptr;
+  int told = 0;  // what Available said last; 0: nothing yet
   MachineRates rates;
   std::unique_ptr<Threads> threads;
   Barrier barrier;

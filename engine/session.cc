@@ -8,6 +8,7 @@
 #include "attend/trace.h"
 #include "engine/check.h"
 #include "engine/models/models.h"
+#include "engine/session_log.h"
 #include "engine/text/guard.h"
 #include "kernels/isa.h"
 
@@ -53,13 +54,20 @@ Output MakeOutput(const SessionData& data, Share share) {
 }
 
 Result<Output> RunBatch(SessionData& data, StopSignal* stop) {
+  if (data.telemetry != nullptr) data.telemetry->Begin();
   const TraceScope run(data.trace.buffer, data.trace.run, data.batch.tokens, data.batch.sequences);
   const auto stopped = [stop] { return stop != nullptr && stop->stopped; };
   Share share = data.runner.Run(data.batch, &data.workers, stop);
   if (data.decoder != nullptr && !stopped()) {
     share = data.decoder->runner.Run(data.decoder->batch, &data.workers, stop);
   }
-  if (!stopped()) return MakeOutput(data, share);
+  if (!stopped()) {
+    Output output = MakeOutput(data, share);
+    if (data.telemetry != nullptr) {
+      output.telemetry = data.telemetry->End(data.batch, share, data.workers.told);
+    }
+    return output;
+  }
   return WithoutExceptions("Session", []() -> Result<Output> {
     return Status(ErrorCode::kCancelled, "the run was cancelled", "Session");
   });
@@ -150,6 +158,14 @@ Result<std::unique_ptr<SessionData>> MakeSession(const Model& model, SessionOpti
     data->recorder->Allocate(kTileRows);
     tally.bytes += data->recorder->bytes();
   }
+  if (options.telemetry) {
+    PlanRunner* const plans[] = {&data->runner, data->decoder ? &data->decoder->runner : nullptr};
+    const auto all = std::span(plans).first(data->decoder ? 2 : 1);
+    tally.bytes += SessionTelemetry::Bytes(all, options.num_threads);
+    if (!counts_only) {
+      data->telemetry = std::make_unique<SessionTelemetry>(all, options.num_threads);
+    }
+  }
   data->memory_bytes = tally.bytes;
   if (options.trace != nullptr && !counts_only) StartTrace(options.trace->buffer(), data.get());
   return data;
@@ -177,6 +193,12 @@ Result<Session> Session::Create(const Model& model, const SessionOptions& option
         MakeSession(model, options, std::move(recorder), false);
     if (!data.ok()) return data.status();
     ATTEND_RETURN_IF_ERROR((*data)->workers.Start(options.backend, options.executor));
+    const std::string limits = std::to_string(options.max_tokens) + " tokens in at most " +
+                               std::to_string(options.max_sequences) + " sequences";
+    TellSession(
+        options.logger,
+        {model.data(), options.precision, options.num_threads, (*data)->memory_bytes, limits},
+        &(*data)->workers);
     return Session(std::move(*data));
   } catch (const std::bad_alloc&) {
     return Status(ErrorCode::kCapacity, "no memory for the session", "Session::Create");

@@ -9,6 +9,7 @@
 #include "engine/attention_recorder.h"
 #include "engine/model.h"
 #include "engine/runner.h"
+#include "engine/telemetry.h"
 
 namespace attend {
 
@@ -40,8 +41,9 @@ struct SessionData {
   size_t memory_bytes = 0;
   struct {
     TraceBuffer* buffer = nullptr;
-    int32_t run = 0;  // a name
-  } trace;            // of SessionOptions::trace
+    int32_t run = 0;                            // a name
+  } trace;                                      // of SessionOptions::trace
+  std::unique_ptr<SessionTelemetry> telemetry;  // if it was asked for
 
   // Of the batch that runs, sized at Create.
   BatchArrays arrays;

@@ -137,6 +137,9 @@ struct StepCost {
   double weight_bytes = 0;
 };
 
+// What a step's time is counted as.
+enum class WorkKind { kOther, kEmbedding, kAttention, kLinear, kPooling };
+
 // One bound step. Run looks nothing up and allocates nothing.
 class Step {
  public:
@@ -145,6 +148,7 @@ class Step {
   // "linear 384 -> 1536, gelu, oneDNN brg:avx512_core": for Describe.
   virtual std::string Describe() const = 0;
   virtual StepCost cost() const { return {}; }
+  virtual WorkKind kind() const { return WorkKind::kOther; }
 };
 
 }  // namespace attend

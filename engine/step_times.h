@@ -4,6 +4,7 @@
 #ifndef ATTEND_ENGINE_STEP_TIMES_H_
 #define ATTEND_ENGINE_STEP_TIMES_H_
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -19,18 +20,35 @@ struct StepTimes {
   };
   std::vector<Thread> threads;
 
+  StepTimes() = default;
   StepTimes(int num_threads, size_t steps) : threads(static_cast<size_t>(num_threads)) {
     for (Thread& thread : threads) {
       thread.ns.resize(steps);
       thread.tiles.resize(steps);
     }
   }
+
+  // What one of these takes beside itself.
+  static size_t Bytes(int num_threads, size_t steps) {
+    return static_cast<size_t>(num_threads) * (sizeof(Thread) + 2 * steps * sizeof(int64_t));
+  }
+
+  void Clear() {
+    for (Thread& thread : threads) {
+      std::fill(thread.ns.begin(), thread.ns.end(), 0);
+      std::fill(thread.tiles.begin(), thread.tiles.end(), 0);
+      thread.wait_ns = 0;
+    }
+  }
 };
 
-// What a walk tells of its way: this one notes it, from one call to the next.
+// What a walk tells of its way: that a segment begins or ends, that it waited, that a step ran.
+// This one notes the times of the last two, from one call to the next.
 class StepClock {
  public:
   explicit StepClock(StepTimes::Thread* times) : times_(times), last_(Now()) {}
+  void Begins() {}
+  void Ends(size_t) {}
   void Waited() { times_->wait_ns += Lap(); }
   void Ran(int step) {
     times_->ns[static_cast<size_t>(step)] += Lap();
@@ -53,6 +71,8 @@ class StepClock {
 
 // And this one does not listen.
 struct NoClock {
+  void Begins() {}
+  void Ends(size_t) {}
   void Waited() {}
   void Ran(int) {}
 };

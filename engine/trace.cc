@@ -7,6 +7,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <new>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -60,6 +61,18 @@ void AppendSpan(const TraceSpan& span, const TraceBuffer& buffer, int process, s
   *json += "}";
 }
 
+// A span before those that lie in it, as viewers want it: by its begin, then the longer first.
+std::vector<int64_t> InOrder(const TraceBuffer& buffer, int64_t count) {
+  std::vector<int64_t> order(static_cast<size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    const TraceSpan& x = buffer.spans[static_cast<size_t>(a)];
+    const TraceSpan& y = buffer.spans[static_cast<size_t>(b)];
+    return x.begin_ns != y.begin_ns ? x.begin_ns < y.begin_ns : x.end_ns > y.end_ns;
+  });
+  return order;
+}
+
 }  // namespace
 
 int32_t ThreadNumber() { return static_cast<int32_t>(syscall(SYS_gettid)); }
@@ -110,10 +123,10 @@ std::string Trace::ToJson() const {
   const std::lock_guard lock(buffer_->mutex);
   std::string json = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
   std::set<int32_t> threads;
-  for (int64_t i = 0; i < num_events(); ++i) {
+  for (const int64_t i : InOrder(*buffer_, num_events())) {
     const TraceSpan& span = buffer_->spans[static_cast<size_t>(i)];
     threads.insert(span.thread);
-    if (i > 0) json += ",\n";
+    if (json.back() == '}') json += ",\n";
     AppendSpan(span, *buffer_, process, &json);
   }
   json += "\n],\"otherData\":{\"version\":\"" ATTEND_VERSION "\",\"dropped\":\"" +

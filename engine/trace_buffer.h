@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/step_times.h"
+
 namespace attend {
 
 class Trace;
@@ -53,31 +55,54 @@ struct TraceBuffer {
   }
 };
 
-// The names of a plan's steps in a buffer; what a walk notes goes there.
+// The names of a plan's steps and segments in a buffer; what a walk notes goes there.
 struct PlanTrace {
   TraceBuffer* buffer = nullptr;
   std::vector<int32_t> steps;
+  std::vector<int32_t> segments;
   int32_t wait = 0;
 };
 
-// What a walk tells of its way (see step_times.h): this one makes a span of each step and wait.
+// What a walk tells of its way (see step_times.h): this one makes a span of each segment, step and
+// wait, and adds the times up as well if `times` are given.
 class TraceClock {
  public:
-  explicit TraceClock(const PlanTrace* trace)
-      : trace_(trace), thread_(ThreadNumber()), last_(TraceNow()) {}
-  void Waited() { Span(trace_->wait); }
-  void Ran(int step) { Span(trace_->steps[static_cast<size_t>(step)]); }
+  TraceClock(const PlanTrace* trace, StepTimes::Thread* times)
+      : trace_(trace), times_(times), thread_(ThreadNumber()), last_(TraceNow()) {}
+  void Begins() { began_ = last_; }
+  // Of a thread that had nothing to do there is none.
+  void Ends(size_t segment) {
+    if (last_ > began_) Add(trace_->segments[segment], began_);
+  }
+  void Waited() {
+    const int64_t ns = Span(trace_->wait);
+    if (times_ != nullptr) times_->wait_ns += ns;
+  }
+  void Ran(int step) {
+    const auto index = static_cast<size_t>(step);
+    const int64_t ns = Span(trace_->steps[index]);
+    if (times_ == nullptr) return;
+    times_->ns[index] += ns;
+    ++times_->tiles[index];
+  }
 
  private:
-  void Span(int32_t name) {
+  void Add(int32_t name, int64_t begin) {
+    trace_->buffer->Add({.begin_ns = begin, .end_ns = last_, .name = name, .thread = thread_});
+  }
+  // From the last call until now; how long that was.
+  int64_t Span(int32_t name) {
     const int64_t before = last_;
     last_ = TraceNow();
-    trace_->buffer->Add({.begin_ns = before, .end_ns = last_, .name = name, .thread = thread_});
+    Add(name, before);
+    return last_ - before;
   }
 
   const PlanTrace* trace_;
+  StepTimes::Thread* times_;
   int32_t thread_;
   int64_t last_;
+  int64_t began_ = 0;
 };
 
 // A span from here to the end of the block; none without a buffer.

@@ -55,6 +55,7 @@ bool RequestAmx() { return syscall(SYS_arch_prctl, kArchReqXcompPerm, kXfeatureT
 // initialisation; written under the mutex, read without it.
 constexpr int kBoundBit = 0x100;
 constinit std::atomic<int> g_state{0};
+constinit std::atomic<bool> g_gemm_follows{true};
 constinit std::mutex g_mutex;
 
 constexpr Isa IsaOf(int state) { return static_cast<Isa>((state & ~kBoundBit) - 1); }
@@ -149,11 +150,12 @@ Isa BoundIsa() {
   if (isa == Isa::kAmx && !RequestAmx()) isa = Isa::kAvx512Bf16;
   // An error here means that the program around us has used oneDNN before, which has then fixed its
   // own choice. That choice computes the same numbers within the documented bounds, so go on.
-  const Status gemm = LimitGemmIsa(isa);
-  static_cast<void>(gemm.ok());
+  g_gemm_follows.store(LimitGemmIsa(isa).ok(), std::memory_order_relaxed);
   g_state.store(StateOf(isa) | kBoundBit, std::memory_order_release);
   return isa;
 }
+
+bool GemmFollowsIsa() { return g_gemm_follows.load(std::memory_order_relaxed); }
 
 void SetIsaForTest(Isa isa) {
   const std::lock_guard<std::mutex> lock(g_mutex);

@@ -31,6 +31,10 @@ Isa BoundIsa();
 // The ISA that BoundIsa would fix, without fixing it.
 Isa ChosenIsa();
 
+// After BoundIsa: whether oneDNN computes with no more than it. Not so where the program had used
+// oneDNN before, with another instruction set.
+bool GemmFollowsIsa();
+
 // Tests only: rebinds the Highway kernels to another ISA within one process.
 void SetIsaForTest(Isa isa);
 

@@ -14,11 +14,14 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "attend/attend.h"
+#include "attend/trace.h"
+#include "engine/parallel.h"
 #include "tests/family_batch.h"
 #include "tests/family_configs.h"
 #include "tests/process.h"
@@ -197,16 +200,18 @@ bool FindCounter() {
   return dnnl.begin != 0;
 }
 
-// Runs all batches under every share, on one and two threads, and counts.
+// Runs all batches under every share, on one and two threads, and counts. `options` has the rest.
 template <typename BatchType, typename Run>
-void ExpectNoAllocations(const Model& model, const std::vector<BatchType>& batches,
-                         const Run& run) {
+void ExpectNoAllocations(const Model& model, const std::vector<BatchType>& batches, const Run& run,
+                         SessionOptions options = {}) {
   for (const int threads : {1, 2}) {
     for (const Share share : {Share::kAuto, Share::kSequences, Share::kRows, Share::kColumns}) {
       SCOPED_TRACE("threads " + std::to_string(threads) + ", share " +
                    std::to_string(static_cast<int>(share)));
-      Result<Session> session =
-          Session::Create(model, {.num_threads = threads, .max_tokens = 512, .share = share});
+      options.num_threads = threads;
+      options.max_tokens = 512;
+      options.share = share;
+      Result<Session> session = Session::Create(model, options);
       ASSERT_TRUE(session.ok()) << session.status().ToString();
       for (size_t i = 0; i < 5; ++i) ASSERT_TRUE(run(batches[i], &*session));
       const Maps before = ReadMaps();
@@ -253,6 +258,51 @@ TEST(Allocation, ARunAllocatesAndCompilesNothing) {
   ExpectNoAllocations(*model, RandomBatches(200, 512), [](const Batch& batch, Session* session) {
     return session->Run(batch.view()).ok();
   });
+#endif
+}
+
+#if !ATTEND_TEST_SANITIZED
+// Counts what it is told, and allocates nothing itself.
+class CountingLogger final : public Logger {
+ public:
+  void Log(const LogEntry& entry) override { told += entry.code == LogCode::kFewThreads ? 1 : 0; }
+  int told = 0;
+};
+
+// Two threads, and one, in turn.
+class MoodyExecutor final : public Executor {
+ public:
+  void Run(int n, void (*task)(void* argument, int index), void* argument) override {
+    threads_->Run(n, task, argument);
+  }
+  int concurrency() const override { return 1 + ++asked_ % 2; }
+
+ private:
+  std::unique_ptr<Threads> threads_ = *Threads::Create(ThreadBackend::kThread, 2, nullptr);
+  mutable int asked_ = 0;
+};
+#endif
+
+TEST(Allocation, NorDoesOneThatIsWatched) {
+#if ATTEND_TEST_SANITIZED
+  GTEST_SKIP() << "a sanitizer has its own malloc, which this test would replace";
+#else
+  if (!FindCounter()) GTEST_SKIP() << "oneDNN is linked statically: it cannot be told apart";
+  const Result<Model> model = testing::RandomModel(Config(), 2);
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  Result<Trace> trace = Trace::Create(100'000);
+  ASSERT_TRUE(trace.ok());
+  CountingLogger logger;
+  MoodyExecutor executor;
+  ExpectNoAllocations(
+      *model, RandomBatches(50, 512),
+      [](const Batch& batch, Session* session) {
+        const Result<Output> output = session->Run(batch.view());
+        return output.ok() && output->telemetry->work.linear_ns > 0;
+      },
+      {.executor = &executor, .trace = &*trace, .logger = &logger, .telemetry = true});
+  EXPECT_GT(trace->num_events(), 10'000);
+  EXPECT_GT(logger.told, 100);
 #endif
 }
 

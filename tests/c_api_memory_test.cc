@@ -79,12 +79,17 @@ TEST_F(CApiMemory, LoadCreateAndFirstRun) {
   batch.num_tokens = 5;
   batch.offsets = offsets;
   batch.num_sequences = 2;
+  attend_logger logger = ATTEND_LOGGER_INIT;
+  logger.log = [](void*, int32_t, int32_t, const char*, size_t) {};
   attend_session_options options = ATTEND_SESSION_OPTIONS_INIT;
   options.max_tokens = 64;
+  options.telemetry = 1;
+  options.logger = &logger;
   float first = 0;
   for (const int32_t mode : {ATTEND_LOAD_MAP, ATTEND_LOAD_READ}) {
     attend_load_options load = ATTEND_LOAD_OPTIONS_INIT;
     load.mode = mode;
+    load.logger = &logger;
     FailEach(mode == ATTEND_LOAD_MAP ? "mapped" : "read", [&](attend_error* error) {
       attend_model* model = nullptr;
       attend_session* session = nullptr;

@@ -73,13 +73,15 @@ TEST(Headers, TheCInterfaceIsC99AndAnyCpp) {
       "  attend_batcher_options batcher = ATTEND_BATCHER_OPTIONS_INIT;\n"
       "  attend_answer answer = ATTEND_ANSWER_INIT; attend_request request = ATTEND_REQUEST_INIT;\n"
       "  attend_batcher_statistics statistics = ATTEND_BATCHER_STATISTICS_INIT;\n"
+      "  attend_logger logger = ATTEND_LOGGER_INIT; attend_trace_info trace = "
+      "ATTEND_TRACE_INFO_INIT;\n"
       "  return (int)(batcher.truncate + answer.num_tokens + request.want + statistics.bytes +\n"
       "      error.code + machine.num_isas + load.mode + tags.num_words + info.task +\n"
       "      batch.num_edges + (executor.user != NULL) + output.share + options.share +\n"
       "      session.num_threads + looking.max_tokens + attention.self.keys + encode.max_tokens +\n"
       "      tokens.num_tokens + classes.num_texts + tokenizer.bos_id + pipeline.truncate +\n"
       "      embeddings.num_texts + ranking.num_texts + settings.top_k + generator.truncate +\n"
-      "      generations.num_texts);\n"
+      "      generations.num_texts + logger.least + trace.num_events);\n"
       "}";
   for (const char* standard : {"c99", "c11", "c17"}) {
     const auto [status, output] =

@@ -14,8 +14,10 @@
 #include <functional>
 #include <string>
 
+#include "attend/attend.h"
 #include "engine/format.h"
 #include "tests/child.h"
+#include "tests/log_testing.h"
 #include "tools/convert.h"
 
 namespace {
@@ -130,6 +132,27 @@ class IoFault : public ::testing::Test {
   TemporaryFolder folder_;
   ConvertOptions options_;
 };
+
+TEST_F(IoFault, TheLoggerIsToldThatAFileIsNotMapped) {
+  Whole();
+  ASSERT_TRUE(Convert().ok());
+  KeepingLogger logger;
+  for (const int error : {0, ENODEV}) {
+    if (error != 0) faults = {.error = error, .only = "mmap"};
+    const Result<Model> model = Model::Load(options_.output, {.logger = &logger});
+    faults = {};
+    ASSERT_TRUE(model.ok()) << model.status().ToString();
+    const std::vector<KeptEntry> told = logger.Take();
+    EXPECT_TRUE(Has(EntryOf(told, LogCode::kModelLoaded).message,
+                    error == 0 ? "bytes, mapped" : "bytes, read into memory"));
+    const KeptEntry warning = EntryOf(told, LogCode::kNotMapped);
+    EXPECT_EQ(told.size(), error == 0 ? 1u : 2u);
+    if (error == 0) continue;
+    EXPECT_EQ(warning.level, LogLevel::kWarning);
+    EXPECT_TRUE(Has(warning.message, "No such device")) << warning.message;
+    EXPECT_TRUE(Has(warning.message, options_.output)) << warning.message;
+  }
+}
 
 TEST_F(IoFault, W75WithoutAMappingTheFileIsRead) {
   const std::string text(100000, 'x');

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -14,8 +15,11 @@
 #include "attend/attend.h"
 #include "attend/batcher.h"
 #include "attend/text.h"
+#include "engine/model.h"
 #include "tests/child.h"
+#include "tests/decoder_testing.h"
 #include "tests/random_model.h"
+#include "tests/tiny_text_model.h"
 
 namespace attend {
 namespace {
@@ -49,6 +53,36 @@ std::vector<json> Named(const json& trace, const std::string& name) {
   return found;
 }
 
+// "layer 1", and not "layer norm".
+bool IsLayer(const json& event) {
+  const std::string name = event["name"];
+  return name.starts_with("layer ") && std::isdigit(static_cast<unsigned char>(name[6])) != 0;
+}
+
+bool IsSegment(const json& event) {
+  return IsLayer(event) || event["name"] == "input" || event["name"] == "pooling";
+}
+
+// As a viewer reads it: in the order of the file each span of a thread begins within the one that
+// is still open, if any, and ends no later.
+void ExpectNested(const json& trace) {
+  std::map<int, std::vector<double>> open;  // by thread: the ends of what is open
+  double last = 0;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    const double from = event["ts"], to = from + event["dur"].get<double>();
+    EXPECT_GE(from, last);
+    last = from;
+    std::vector<double>& ends = open[event["tid"]];
+    constexpr double kRounded = 0.0005;  // of microseconds with three digits
+    while (!ends.empty() && ends.back() <= from + kRounded) ends.pop_back();
+    if (!ends.empty()) {
+      EXPECT_LE(to, ends.back() + kRounded) << event;
+    }
+    ends.push_back(to);
+  }
+}
+
 class Shares : public ::testing::TestWithParam<Share> {};
 
 TEST_P(Shares, EveryStepOfEveryThreadLiesInItsRun) {
@@ -68,10 +102,10 @@ TEST_P(Shares, EveryStepOfEveryThreadLiesInItsRun) {
   EXPECT_EQ(runs[0]["args"]["tokens"], 300);
   EXPECT_EQ(runs[0]["args"]["sequences"], 2);
   const double begin = runs[0]["ts"], end = begin + runs[0]["dur"].get<double>();
-  // Spans of a thread follow each other, but for the run that has them all.
+  // Steps and waits of a thread follow each other; layers and the run have them.
   std::map<int, std::vector<std::pair<double, double>>> threads;
   for (const json& event : all["traceEvents"]) {
-    if (event["name"] == "run") continue;
+    if (event["name"] == "run" || IsSegment(event)) continue;
     const double from = event["ts"], to = from + event["dur"].get<double>();
     EXPECT_GE(from, begin);
     EXPECT_LE(to, end + 0.002);
@@ -88,6 +122,16 @@ TEST_P(Shares, EveryStepOfEveryThreadLiesInItsRun) {
   EXPECT_GE(Named(all, "attention").size(), static_cast<size_t>(kLayers));
   EXPECT_GE(Named(all, "qkv").size(), static_cast<size_t>(kLayers));
   EXPECT_EQ(Named(all, "wait").empty(), GetParam() == Share::kSequences);
+  ExpectNested(all);
+  for (int layer = 1; layer <= kLayers; ++layer) {
+    const std::string name = "layer " + std::to_string(layer);
+    const std::vector<json> spans = Named(all, name);
+    ASSERT_GE(spans.size(), 1u) << name;
+    EXPECT_LE(spans.size(), 2u) << name;  // one a thread that had something to do
+    for (const json& span : spans) EXPECT_EQ(span["cat"], "layer");
+  }
+  EXPECT_TRUE(Named(all, "layer " + std::to_string(kLayers + 1)).empty());
+  EXPECT_FALSE(Named(all, "input").empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Shares,
@@ -137,19 +181,66 @@ TEST(Trace, ABatcherSaysHowLongRequestsWaited) {
   EXPECT_EQ(Named(all, "run").size(), 5u);
 }
 
+TEST(Trace, ABatcherNotesWhatItEncodes) {
+  Result<Trace> trace = Trace::Create();
+  ASSERT_TRUE(trace.ok());
+  const Result<Model> model = Model::FromBytes(testing::TinyModelBytes(Task::kTokens));
+  ASSERT_TRUE(model.ok());
+  Result<Batcher> batcher =
+      Batcher::Create(*model, {.session = {.max_tokens = 64, .trace = &*trace}, .num_workers = 1});
+  ASSERT_TRUE(batcher.ok()) << batcher.status().ToString();
+  for (int i = 0; i < 3; ++i) {
+    Result<PendingAnswer> pending = batcher->Submit({.text = "I saw a saw"});
+    ASSERT_TRUE(pending.ok()) << pending.status().ToString();
+    ASSERT_TRUE(pending->Wait().ok());
+  }
+  EXPECT_EQ(Named(json::parse(trace->ToJson()), "tokenize").size(), 3u);
+}
+
+TEST(Trace, LayersOfAnEncoderAndOfItsDecoder) {
+  Result<Trace> trace = Trace::Create();
+  ASSERT_TRUE(trace.ok());
+  const Result<Model> model = testing::RandomModel(testing::EncoderDecoderConfig(), 3);
+  ASSERT_TRUE(model.ok());
+  Result<Session> session = Session::Create(*model, {.max_tokens = 64, .trace = &*trace});
+  ASSERT_TRUE(session.ok());
+  const int32_t ids[] = {5, 6, 7}, offsets[] = {0, 3};
+  ASSERT_TRUE(
+      session
+          ->Run(TokenBatch{
+              .ids = ids, .offsets = offsets, .decoder_ids = ids, .decoder_offsets = offsets})
+          .ok());
+  const json all = json::parse(trace->ToJson());
+  ExpectNested(all);
+  const int64_t layers = model->data().config.num_layers;
+  const int64_t decoder_layers = model->data().config.decoder_layers;
+  const auto count = std::count_if(all["traceEvents"].begin(), all["traceEvents"].end(), IsLayer);
+  EXPECT_EQ(count, layers + decoder_layers);
+}
+
+// Each command that runs a model.
 TEST(Trace, TheProgramWritesOne) {
   const testing::TemporaryFolder folder;
+  const testing::Models& models = testing::Models::Get();
   const std::vector<std::vector<std::string>> commands = {
-      {"tag", "I saw a saw"}, {"classify", "good"}, {"generate", "saw"}};
+      {"tag", "I saw a saw"},
+      {"classify", "good"},
+      {"generate", "saw"},
+      {"attention", "--json", "I saw"},
+      {"embed", "-m", models.embedder, "I saw"},
+      {"rank", "-m", models.embedder, "saw", "I saw"},
+      {"run", models.tagger}};
   for (std::vector<std::string> command : commands) {
     SCOPED_TRACE(command[0]);
     const std::string file = folder / (command[0] + ".json");
     command.insert(command.end(), {"--trace", file});
-    const testing::Outcome outcome = testing::Attend(command);
+    const testing::Outcome outcome = testing::Attend(command, "{\"ids\": [2, 5, 7, 3]}\n");
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     const json all = json::parse(testing::ReadFile(file));
-    EXPECT_FALSE(Named(all, "tokenize").empty());
+    EXPECT_EQ(Named(all, "tokenize").empty(), command[0] == "run");
     EXPECT_FALSE(Named(all, "attention").empty());
+    EXPECT_FALSE(Named(all, "layer 1").empty());
+    ExpectNested(all);
   }
   const testing::Outcome outcome =
       testing::Attend({"tag", "a", "--trace", folder / "no/such/folder/trace.json"});

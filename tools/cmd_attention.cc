@@ -173,7 +173,8 @@ class AttentionCommand {
       Result<AttentionMap> map = AttentionMap::Create(
           model_, {.max_tokens = std::max(length, 1),
                    .max_edges = static_cast<int32_t>(item.edges.size()),
-                   .precision = PipelineOptionsOf(options_.model, model_).session.precision});
+                   .precision = PipelineOptionsOf(options_.model, model_).session.precision,
+                   .trace = options_.model.trace->get()});
       if (!map.ok()) return map.status();
       map_.emplace(*std::move(map));
       capacity_ = length;

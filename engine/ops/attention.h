@@ -65,6 +65,7 @@ class AttentionStep final : public Step {
   }
 
   StepCost cost() const override { return {.flops_per_pair = FlopsPerPair(spec_)}; }
+  WorkKind kind() const override { return WorkKind::kAttention; }
 
  private:
   int state_;

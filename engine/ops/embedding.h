@@ -88,6 +88,7 @@ class EmbeddingStep final : public Step {
     context.Keep(y_, 0, width);
   }
 
+  WorkKind kind() const override { return WorkKind::kEmbedding; }
   std::string Describe() const override {
     std::string text = "embedding: tokens";
     if (positions_.table.data != nullptr) {
@@ -135,6 +136,7 @@ class VectorStep final : public Step {
   }
 
   std::string Describe() const override { return "input vectors"; }
+  WorkKind kind() const override { return WorkKind::kEmbedding; }
 
  private:
   Value y_;
@@ -167,6 +169,7 @@ class PositionStep final : public Step {
   }
 
   std::string Describe() const override { return positions_.computed ? "sinusoids" : "positions"; }
+  WorkKind kind() const override { return WorkKind::kEmbedding; }
 
  private:
   PositionTable positions_;

@@ -101,6 +101,7 @@ class LinearStep final : public Step {
   }
 
   StepCost cost() const override { return LinearCost(linear_); }
+  WorkKind kind() const override { return WorkKind::kLinear; }
 
  private:
   void Store(const StepContext& context, int64_t begin, int64_t columns, float* y,

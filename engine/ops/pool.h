@@ -38,6 +38,7 @@ class PoolStep final : public Step {
   }
 
   std::string Describe() const override { return std::string("pool, ") + Name(pooling_); }
+  WorkKind kind() const override { return WorkKind::kPooling; }
 
  private:
   Pooling pooling_;
@@ -71,6 +72,7 @@ class NormalizeStep final : public Step {
   }
 
   std::string Describe() const override { return "normalize"; }
+  WorkKind kind() const override { return WorkKind::kPooling; }
 
  private:
   Value x_, y_;

@@ -104,6 +104,7 @@ class QkvStep final : public Step {
   }
 
   StepCost cost() const override { return LinearCost(linear_); }
+  WorkKind kind() const override { return WorkKind::kLinear; }
 
  private:
   int64_t query_columns() const { return projections_.queries ? groups_.query_columns() : 0; }

@@ -56,6 +56,7 @@ class RecordAttentionStep final : public Step {
   }
 
   std::string Describe() const override { return "weights of the attention below"; }
+  WorkKind kind() const override { return WorkKind::kAttention; }
 
  private:
   void Store(int64_t row, int64_t rows, int64_t first) const {

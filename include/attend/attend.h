@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attend/log.h"
 #include "attend/status.h"
 
 namespace attend {
@@ -78,6 +79,7 @@ enum class LoadMode : int32_t {
 
 struct LoadOptions {
   LoadMode mode = LoadMode::kMap;
+  Logger* logger = nullptr;  // who is told of it (log.h); not owned; not kept
 };
 
 struct ModelData;  // the inside of a Model
@@ -161,8 +163,11 @@ struct SessionOptions {
   Executor* executor = nullptr;  // not owned; must outlive the Session
   ThreadBackend backend = ThreadBackend::kDefault;
   Share share = Share::kAuto;
-  Trace* trace = nullptr;  // where to note what runs when (trace.h); not owned; must outlive the
-                           // Session
+  Trace* trace = nullptr;    // where to note what runs when (trace.h); not owned; must outlive the
+                             // Session
+  Logger* logger = nullptr;  // who is told what was chosen (log.h); not owned; must outlive the
+                             // Session
+  bool telemetry = false;    // whether runs take their times: Output::telemetry
 };
 
 // Position i of a sequence sees position j of the same sequence. In a model with edges no other
@@ -196,6 +201,37 @@ struct VectorBatch {
   std::span<const int32_t> edge_offsets = {};
 };
 
+// What threads did, and how long: their times together, in nanoseconds (ns).
+struct WorkTimes {
+  int64_t embedding_ns = 0;  // embeddings, positions, vectors that came in
+  int64_t attention_ns = 0;  // scores, softmax, weighted sums; the projections are linear
+  int64_t linear_ns = 0;     // linear layers, with the activations behind them
+  int64_t pooling_ns = 0;
+  int64_t other_ns = 0;  // norms, residuals
+
+  int64_t total_ns() const {
+    return embedding_ns + attention_ns + linear_ns + pooling_ns + other_ns;
+  }
+};
+
+// Where one run's time went. A run takes it with a clock's call (some 30 ns) for each step of 64
+// rows; its bits are the same.
+struct Telemetry {
+  int64_t tokens = 0;       // T, without those of a decoder
+  int64_t sequences = 0;    // B
+  int32_t num_threads = 1;  // that took part
+  Share share = Share::kAuto;
+  int64_t queue_ns = 0;  // of a Batcher's request: from Submit until its batch started
+  int64_t run_ns = 0;    // from one end of the run to the other, without the check of the batch
+  int64_t wait_ns = 0;   // of all threads together, for each other. work and it together are at
+                         // most num_threads * run_ns; the rest is starting and ending
+  WorkTimes work;        // of all segments together
+  // By segment: what runs from one look at other rows to the next, as Session::Describe lists them,
+  // those of an encoder-decoder's decoder last. The first is the embedding with the first queries,
+  // keys and values; then there is one for each layer.
+  std::vector<WorkTimes> segments;
+};
+
 // Views of what a run computed. They belong to the Session and are valid until its next Run.
 struct Output {
   std::span<const float> hidden = {};  // [T, D]; of an encoder-decoder the decoder's, [T', D]
@@ -206,6 +242,7 @@ struct Output {
   std::span<const float> logits = {};
   std::span<const float> encoder_hidden = {};  // [T, D] of an encoder-decoder
   Share share = Share::kAuto;                  // how the rows were shared
+  const Telemetry* telemetry = nullptr;        // of this run, if the options ask for it
 };
 
 // Runs a model. Belongs to one caller at a time; different Sessions may run at the same time.

@@ -123,6 +123,71 @@ ATTEND_API attend_status attend_machine_get(attend_buffer* buffer, attend_machin
 // (another one is in use). Threads: shared.
 ATTEND_API attend_status attend_limit_isa(const char* name, attend_error* error);
 
+// ------------------------------------------------------------------------------------------- log
+
+// How much an entry matters, in ascending order.
+enum { ATTEND_LOG_DEBUG = -1, ATTEND_LOG_INFO = 0, ATTEND_LOG_WARNING = 1 };
+
+// What an entry is about; log.h says more. The numbers never change.
+enum {
+  ATTEND_LOG_MODEL_LOADED = 1,
+  ATTEND_LOG_NOT_MAPPED = 2,
+  ATTEND_LOG_INSTRUCTION_SET = 3,
+  ATTEND_LOG_OTHER_INSTRUCTION_SET = 4,
+  ATTEND_LOG_PRECISION = 5,
+  ATTEND_LOG_THREADS = 6,
+  ATTEND_LOG_MANY_THREADS = 7,
+  ATTEND_LOG_FEW_THREADS = 8,
+  ATTEND_LOG_MEMORY = 9,
+  ATTEND_LOG_BATCHER = 10,
+  ATTEND_LOG_REFUSED = 11,
+  ATTEND_LOG_EXPIRED = 12
+};
+
+// Who is told what no status says: what was loaded, chosen, refused. The struct is copied; what
+// `user` points to must outlive every object that was made with it. Called by any thread that uses
+// those objects, several at once; `message` is NUL-terminated and valid during the call. It may not
+// throw, jump out, or use the object that is being made or run.
+typedef struct attend_logger {
+  size_t struct_size;
+  void* user;
+  void (*log)(void* user, int32_t level, int32_t code, const char* message, size_t size);
+  int32_t least;     // entries below this level are not made; 0: ATTEND_LOG_INFO
+  int32_t reserved;  // 0
+} attend_logger;
+#define ATTEND_LOGGER_INIT \
+  { sizeof(attend_logger), NULL, NULL, 0, 0 }
+
+// ----------------------------------------------------------------------------------------- traces
+
+// What ran when, as a file that ui.perfetto.dev and chrome://tracing open (trace.h). Objects note
+// into the one that is in their options, which must outlive them.
+typedef struct attend_trace attend_trace;
+
+// Takes room for `max_events` spans, 32 bytes each, 0: 1,000,000; further ones are dropped and
+// counted. Errors: ATTEND_INVALID_ARGUMENT (max_events), ATTEND_CAPACITY. Threads: shared.
+ATTEND_API attend_status attend_trace_create(int64_t max_events, attend_trace** out,
+                                             attend_error* error);
+ATTEND_API void attend_trace_free(attend_trace* trace);
+
+typedef struct attend_trace_info {
+  size_t struct_size;
+  int64_t num_events;
+  int64_t num_dropped;
+} attend_trace_info;
+#define ATTEND_TRACE_INFO_INIT \
+  { sizeof(attend_trace_info), 0, 0 }
+
+// Threads: shared, also with runs that note into it.
+ATTEND_API attend_status attend_trace_get_info(const attend_trace* trace, attend_trace_info* out,
+                                               attend_error* error);
+// All spans in the trace event format (JSON): what a file of it has in it. Errors: ATTEND_CAPACITY.
+// Threads: one at a time, while no run notes into it.
+ATTEND_API attend_status attend_trace_write_json(const attend_trace* trace, attend_buffer* buffer,
+                                                 attend_text* out, attend_error* error);
+// Forgets all spans. NULL does nothing. Threads: as attend_trace_write_json.
+ATTEND_API void attend_trace_clear(attend_trace* trace);
+
 // ---------------------------------------------------------------------------------------- models
 
 // A model file, read-only.
@@ -135,9 +200,10 @@ typedef struct attend_load_options {
   int32_t mode;      // ATTEND_LOAD_MAP: the file must not be changed in place while it is in use;
                      // ATTEND_LOAD_READ: a copy in memory, whatever becomes of the file
   int32_t reserved;  // 0
+  const attend_logger* logger;  // or NULL
 } attend_load_options;
 #define ATTEND_LOAD_OPTIONS_INIT \
-  { sizeof(attend_load_options), ATTEND_LOAD_MAP, 0 }
+  { sizeof(attend_load_options), ATTEND_LOAD_MAP, 0, NULL }
 
 // Errors: ATTEND_NOT_FOUND, ATTEND_IO, ATTEND_CORRUPT, ATTEND_UNSUPPORTED, ATTEND_CAPACITY.
 // Threads: shared.
@@ -244,9 +310,13 @@ typedef struct attend_session_options {
   int32_t backend;                  // ATTEND_THREADS_...
   int32_t share;                    // ATTEND_SHARE_...
   const attend_executor* executor;  // or NULL
+  const attend_logger* logger;      // or NULL
+  attend_trace* trace;              // or NULL
+  int32_t telemetry;                // 1: runs take their times, attend_telemetry
+  int32_t reserved;                 // 0
 } attend_session_options;
 #define ATTEND_SESSION_OPTIONS_INIT \
-  { sizeof(attend_session_options), 1, 0, 0, 0, 0, 0, 0, NULL }
+  { sizeof(attend_session_options), 1, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0 }
 
 // Compiles the plan and takes all memory. `options` may be NULL. Errors: ATTEND_INVALID_ARGUMENT,
 // ATTEND_CAPACITY, ATTEND_UNSUPPORTED. Threads: shared.
@@ -287,6 +357,32 @@ typedef struct attend_batch {
 #define ATTEND_BATCH_INIT \
   { sizeof(attend_batch), NULL, NULL, 0, NULL, 0, NULL, NULL, 0, NULL, NULL, 0, NULL }
 
+// What threads did, and how long: their times together, in nanoseconds.
+typedef struct attend_work_times {
+  int64_t embedding_ns;
+  int64_t attention_ns;
+  int64_t linear_ns;
+  int64_t pooling_ns;
+  int64_t other_ns;
+} attend_work_times;
+
+// Where one run's time went; Telemetry in attend.h says more. The library sets struct_size to what
+// it fills.
+typedef struct attend_telemetry {
+  size_t struct_size;
+  int64_t num_tokens;     // T
+  int64_t num_sequences;  // B
+  int64_t num_threads;    // that took part
+  int64_t queue_ns;       // of a batcher's request: until its batch started
+  int64_t run_ns;         // from one end of the run to the other
+  int64_t wait_ns;        // of all threads together, for each other
+  attend_work_times work;
+  const attend_work_times* segments;  // [num_segments]
+  int64_t num_segments;
+  int32_t share;  // ATTEND_SHARE_...
+  int32_t reserved;
+} attend_telemetry;
+
 // What a run computed, with the number of its elements; NULL and 0 where a model has none.
 typedef struct attend_output {
   size_t struct_size;
@@ -300,9 +396,10 @@ typedef struct attend_output {
   int64_t num_encoder_hidden;
   int32_t share;  // ATTEND_SHARE_...: how the rows were shared
   int32_t reserved;
+  const attend_telemetry* telemetry;  // if the options ask for it, or NULL
 } attend_output;
 #define ATTEND_OUTPUT_INIT \
-  { sizeof(attend_output), NULL, 0, NULL, 0, NULL, 0, NULL, 0, 0, 0 }
+  { sizeof(attend_output), NULL, 0, NULL, 0, NULL, 0, NULL, 0, 0, 0, NULL }
 
 // Computes the outputs of all sequences, bit-identical whatever else is in the batch. Allocates
 // nothing. Errors: ATTEND_INVALID_ARGUMENT (says which entry), ATTEND_CAPACITY, ATTEND_CANCELLED.
@@ -335,13 +432,15 @@ typedef struct attend_attention_map attend_attention_map;
 
 typedef struct attend_attention_options {
   size_t struct_size;
-  int64_t max_tokens;  // the longest sequence; 0: 512
-  int64_t max_edges;   // as in attend_session_options
-  int32_t precision;   // ATTEND_PRECISION_...
-  int32_t reserved;    // 0
+  int64_t max_tokens;           // the longest sequence; 0: 512
+  int64_t max_edges;            // as in attend_session_options
+  int32_t precision;            // ATTEND_PRECISION_...
+  int32_t reserved;             // 0
+  const attend_logger* logger;  // or NULL
+  attend_trace* trace;          // or NULL
 } attend_attention_options;
 #define ATTEND_ATTENTION_OPTIONS_INIT \
-  { sizeof(attend_attention_options), 0, 0, 0, 0 }
+  { sizeof(attend_attention_options), 0, 0, 0, 0, NULL, NULL }
 
 typedef struct attend_weights {
   int64_t layers, heads, queries, keys;

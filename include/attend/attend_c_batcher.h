@@ -56,9 +56,14 @@ typedef struct attend_answer {
   int64_t batch_sequences;
   int32_t truncated;
   int32_t reserved;
+  // If the session options ask for it, or NULL: of the whole batch, but for queue_ns.
+  const attend_telemetry* telemetry;
 } attend_answer;
-#define ATTEND_ANSWER_INIT \
-  { sizeof(attend_answer), NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0 }
+#define ATTEND_ANSWER_INIT                                                                      \
+  {                                                                                             \
+    sizeof(attend_answer), NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, \
+        NULL                                                                                    \
+  }
 
 enum {
   ATTEND_WANT_HIDDEN = 1,

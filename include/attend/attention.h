@@ -46,6 +46,8 @@ struct AttentionMapOptions {
   int32_t max_tokens = 512;  // the longest sequence, source and written alike
   int32_t max_edges = 0;     // as in SessionOptions
   Precision precision = Precision::kFile;
+  Trace* trace = nullptr;    // as in SessionOptions,
+  Logger* logger = nullptr;  // and this
 };
 
 // What one run gave. Views, valid until the next Run.

@@ -1,0 +1,82 @@
+// The C interface: what is seen inside. Loggers, traces, telemetry.
+#include "engine/c_api.h"
+
+using attend::c::Guarded;
+
+namespace attend::c {
+
+Status ReadLogger(const attend_logger* given, std::unique_ptr<CallbackLogger>* out) {
+  if (given == nullptr) return Status();
+  constexpr const char* kName = "attend_logger";
+  attend_logger logger = ATTEND_LOGGER_INIT;
+  ATTEND_RETURN_IF_ERROR(ReadStruct(given, kName, &logger));
+  ATTEND_RETURN_IF_ERROR(CheckOption(kName, "least", logger.least, -1, 1));
+  ATTEND_RETURN_IF_ERROR(CheckEnum(logger.reserved, 0, kName, "reserved"));
+  if (logger.log == nullptr) return Invalid("log is NULL", kName);
+  *out = std::make_unique<CallbackLogger>(logger);
+  return Status();
+}
+
+attend_telemetry TelemetryOf(const Telemetry& from) {
+  static_assert(sizeof(attend_work_times) == sizeof(WorkTimes));
+  static_assert(offsetof(attend_work_times, other_ns) == offsetof(WorkTimes, other_ns));
+  const WorkTimes& work = from.work;
+  attend_telemetry telemetry = {};
+  telemetry.struct_size = sizeof(attend_telemetry);
+  telemetry.num_tokens = from.tokens;
+  telemetry.num_sequences = from.sequences;
+  telemetry.num_threads = from.num_threads;
+  telemetry.queue_ns = from.queue_ns;
+  telemetry.run_ns = from.run_ns;
+  telemetry.wait_ns = from.wait_ns;
+  telemetry.work = {work.embedding_ns, work.attention_ns, work.linear_ns, work.pooling_ns,
+                    work.other_ns};
+  telemetry.segments = reinterpret_cast<const attend_work_times*>(from.segments.data());
+  telemetry.num_segments = static_cast<int64_t>(from.segments.size());
+  telemetry.share = static_cast<int32_t>(from.share);
+  return telemetry;
+}
+
+}  // namespace attend::c
+
+attend_status attend_trace_create(int64_t max_events, attend_trace** out, attend_error* error) {
+  return Guarded("trace", error, [&]() -> attend::Status {
+    ATTEND_RETURN_IF_ERROR(attend::c::RequirePointer(out, "out"));
+    attend::Result<attend::Trace> trace =
+        max_events == 0 ? attend::Trace::Create() : attend::Trace::Create(max_events);
+    if (!trace.ok()) return trace.status();
+    *out = new attend_trace{*std::move(trace)};
+    return {};
+  });
+}
+
+void attend_trace_free(attend_trace* trace) { delete trace; }
+
+attend_status attend_trace_get_info(const attend_trace* trace, attend_trace_info* out,
+                                    attend_error* error) {
+  return Guarded("trace", error, [&]() -> attend::Status {
+    ATTEND_RETURN_IF_ERROR(attend::c::RequirePointer(trace, "trace"));
+    ATTEND_RETURN_IF_ERROR(attend::c::CheckResult(out, "attend_trace_info"));
+    attend_trace_info info = ATTEND_TRACE_INFO_INIT;
+    info.num_events = trace->trace.num_events();
+    info.num_dropped = trace->trace.num_dropped();
+    attend::c::WriteStruct(info, out);
+    return {};
+  });
+}
+
+attend_status attend_trace_write_json(const attend_trace* trace, attend_buffer* buffer,
+                                      attend_text* out, attend_error* error) {
+  return Guarded("trace", error, [&]() -> attend::Status {
+    ATTEND_RETURN_IF_ERROR(attend::c::RequirePointer(trace, "trace"));
+    ATTEND_RETURN_IF_ERROR(attend::c::RequirePointer(buffer, "buffer"));
+    ATTEND_RETURN_IF_ERROR(attend::c::RequirePointer(out, "out"));
+    buffer->text = trace->trace.ToJson();
+    *out = {buffer->text.data(), buffer->text.size()};
+    return {};
+  });
+}
+
+void attend_trace_clear(attend_trace* trace) {
+  if (trace != nullptr) trace->trace.Clear();
+}
