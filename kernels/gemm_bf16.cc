@@ -21,8 +21,8 @@ namespace {  // the names are those of the other GEMMs
 
 using U32 = hn::RebindToUnsigned<F32>;
 
-// Lanes ahead of the ones in work that are fetched: 2 KiB.
-constexpr size_t kAhead = 512;
+// Lanes ahead of the ones in work that are fetched where several strips are read at once.
+constexpr size_t kNear = 512;
 
 using Block = FloatBlock<uint32_t, 2>;  // a lane is a pair of K
 
@@ -54,16 +54,20 @@ struct Multiply {
         });
       });
     };
+    Ahead ahead = block.ahead;
     for (size_t i = 0; i < block.depth; ++i) {
+      if constexpr (kStrips == 1) ahead.Fetch<Block::kBytes>();
       const uint32_t* pairs = block.w + i * kStrip;
       const auto lanes_at = [&](auto v) ATTEND_INLINE_LAMBDA {
         return pairs + v / 2 * block.strip_stride + v % 2 * kLanes;
       };
       VF columns[kVectors];
       Unroll<kVectors>([&](auto v) ATTEND_INLINE_LAMBDA { columns[v] = FirstOfPair(lanes_at(v)); });
-      Unroll<kStrips>([&](auto s) ATTEND_INLINE_LAMBDA {
-        hwy::Prefetch(pairs + s * block.strip_stride + kAhead);
-      });
+      if constexpr (kStrips > 1) {
+        Unroll<kStrips>([&](auto s) ATTEND_INLINE_LAMBDA {
+          hwy::Prefetch(pairs + s * block.strip_stride + kNear);
+        });
+      }
       add_products(columns, 2 * i);
       // The pairs are loaded again from L1, and nothing of the second half is begun early: either
       // would take more registers than there are, and sums would go to memory.

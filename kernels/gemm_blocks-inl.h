@@ -8,7 +8,8 @@
 //
 // The inner loop is a struct with a function of kR rows and kStrips strips:
 //   template <size_t kR, size_t kStrips> static void Run(const Block& block);
-// and a Block has `a` and its `lda`, `c` and its `ldc`, and Skip(rows), which goes on to the next.
+// and a Block has `a` and its `lda`, `c` and its `ldc`, `ahead`, the Part() of a strip that it
+// multiplies with its Depth() and PartBytes(), and Skip(rows), which goes on to the next rows.
 #if defined(ATTEND_KERNELS_GEMM_BLOCKS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ATTEND_KERNELS_GEMM_BLOCKS_INL_H_
 #undef ATTEND_KERNELS_GEMM_BLOCKS_INL_H_
@@ -47,6 +48,31 @@ HWY_INLINE void KeepInRegister(V& v) {
   asm volatile("" : "+v"(v.raw));
 }
 
+// Where W goes on behind the part of a strip that is multiplied. It is read once a tile and comes
+// from memory or L3: fetched into L2 evenly over the time that the part takes, a block of rows
+// after the other, instead of by the first block of the next part, which would wait for it.
+// (Measured, docs/performance.md.)
+struct Ahead {
+  const char* at = nullptr;
+  size_t step = 0;  // bytes with each element of K
+
+  // With each element; its row of a strip has `kBytes`.
+  template <size_t kBytes>
+  HWY_INLINE void Fetch() {
+    __builtin_prefetch(at, 0, 2);
+    if constexpr (kBytes > 64) __builtin_prefetch(at + 64, 0, 2);  // of one block: two lines a step
+    at += step;
+  }
+
+  // What belongs to `count` elements from the `begin`-th on at once, where a loop over them has no
+  // room for more instructions.
+  HWY_INLINE void FetchAll(size_t begin, size_t count) const {
+    for (size_t i = 0; i < count * step; i += 64) {
+      __builtin_prefetch(at + begin * step + i, 0, 2);
+    }
+  }
+};
+
 template <class Multiply, class Block, size_t... kI>
 constexpr std::array<void (*)(const Block&), sizeof...(kI)> MakeMultiplies(
     std::index_sequence<kI...> /*rows*/) {
@@ -60,10 +86,14 @@ constexpr auto kMultiplies = MakeMultiplies<Multiply, Block>(std::make_index_seq
 template <class Multiply, class Block>
 void MultiplyRows(Block block, size_t rows) {
   size_t blocks = (rows + kMostRows - 1) / kMostRows;
+  const size_t bytes = block.PartBytes(), depth = block.Depth();
+  block.ahead.at = block.Part() + (blocks == 1 ? size_t{2048} : bytes);
+  block.ahead.step = (bytes / depth + blocks - 1) / blocks;
   for (; blocks > 0; --blocks) {
     const size_t count = (rows + blocks - 1) / blocks;
     kMultiplies<Multiply, Block>[count - 1](block);
     block.Skip(count);
+    block.ahead.at += depth * block.ahead.step;
     rows -= count;
   }
 }
@@ -95,6 +125,7 @@ void MultiplyTail(Block block, const float* Block::*bias, const GemmPanelArgs& a
   block.*bias = whole_bias;
   block.c = c;
   block.ldc = kStrip;
+  block.ahead.at = block.Part();
   for (size_t row = 0; row < rows; row += kMostRows) {
     const size_t some = std::min(kMostRows, rows - row);
     kMultiplies<Multiply, Block>[some - 1](block);
@@ -116,7 +147,12 @@ struct FloatBlock {
   size_t lda, ldc, ld_start;
   size_t strip_stride;  // lanes from one strip to the next
   size_t depth;
+  Ahead ahead = {};
 
+  static constexpr size_t kBytes = kStrip * sizeof(W);  // of a lane of K in a strip
+  size_t Depth() const { return depth; }
+  const char* Part() const { return reinterpret_cast<const char*>(w); }
+  size_t PartBytes() const { return depth * kBytes; }
   void Skip(size_t rows) {
     a += rows * lda;
     c += rows * ldc;

@@ -19,8 +19,8 @@ namespace HWY_NAMESPACE {
 
 namespace {  // the names are those of the other GEMMs
 
-// Floats ahead of the ones in work that are fetched: W comes from L2 or memory, once.
-constexpr size_t kAhead = 512;
+// Floats ahead of the ones in work that are fetched where several strips are read at once.
+constexpr size_t kNear = 512;
 
 using Block = FloatBlock<float, 1>;
 
@@ -37,13 +37,15 @@ struct Multiply {
     Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA { a[r] = block.a + r * block.lda; });
     const float* w[kStrips];
     Unroll<kStrips>([&](auto s) ATTEND_INLINE_LAMBDA { w[s] = block.w + s * block.strip_stride; });
+    Ahead ahead = block.ahead;
     for (size_t i = 0; i < block.depth; ++i) {
+      if constexpr (kStrips == 1) ahead.Fetch<Block::kBytes>();
       VF columns[kVectors];
       Unroll<kStrips>([&](auto s) ATTEND_INLINE_LAMBDA {
         const float* strip = w[s] + i * kStrip;
         columns[2 * s] = hn::Load(d, strip);
         columns[2 * s + 1] = hn::Load(d, strip + kLanes);
-        hwy::Prefetch(strip + kAhead);
+        if constexpr (kStrips > 1) hwy::Prefetch(strip + kNear);
       });
       Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA {
         const VF element = hn::Set(d, a[r][i]);

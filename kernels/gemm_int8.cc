@@ -33,8 +33,8 @@ constexpr size_t kGroupPairs = static_cast<size_t>(kQuantizeGroup) / 2;
 constexpr size_t kDepth = 512;
 static_assert(kDepth % kGroupPairs == 0);
 
-// Bytes ahead of the ones in work that are fetched.
-constexpr size_t kAhead = 2048;
+// Bytes ahead of the ones in work that are fetched where several strips are read at once.
+constexpr size_t kNear = 2048;
 
 // What a block of rows is multiplied with: kStrips strips, pairs [begin, end) of their K rows.
 struct Block {
@@ -46,7 +46,12 @@ struct Block {
   size_t lda, ldc;
   size_t strip_stride;  // bytes from one strip to the next
   size_t begin, end, pairs;
+  Ahead ahead = {};
 
+  static constexpr size_t kBytes = 2 * kStrip;  // of a pair of K in a strip
+  size_t Depth() const { return end - begin; }
+  const char* Part() const { return reinterpret_cast<const char*>(w) + begin * kBytes; }
+  size_t PartBytes() const { return Depth() * kBytes; }
   void Skip(size_t rows) {
     a += rows * lda;
     c += rows * ldc;
@@ -74,13 +79,14 @@ HWY_INLINE void MultiplyGroup(const Block& block, size_t begin) {
   const float* a[kR];
   Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA { a[r] = block.a + r * block.lda + groups; });
   VI unused = hn::Zero(di);
+  if constexpr (kStrips == 1) block.ahead.FetchAll(begin - block.begin, end - begin);
   for (size_t i = begin; i < end; ++i) {
     hn::Vec<I16> columns[kVectors];
     Unroll<kStrips>([&](auto s) ATTEND_INLINE_LAMBDA {
-      const int8_t* strip = block.w + s * block.strip_stride + i * (2 * kStrip);
+      const int8_t* strip = block.w + s * block.strip_stride + i * Block::kBytes;
       columns[2 * s] = hn::PromoteTo(I16(), hn::Load(I8(), strip));
       columns[2 * s + 1] = hn::PromoteTo(I16(), hn::Load(I8(), strip + kStrip));
-      hwy::Prefetch(strip + kAhead);
+      if constexpr (kStrips > 1) hwy::Prefetch(strip + kNear);
     });
     Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA {
       const hn::Vec<I16> pair = BroadcastPair(a[r] + i);
