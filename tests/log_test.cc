@@ -1,8 +1,13 @@
 // An object tells its own Logger, by code and level, what no Status says; without one it is silent.
 #include "attend/log.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
@@ -241,6 +246,38 @@ TEST(Log, OfABatcherAndWhoWasLate) {
   EXPECT_EQ(told[0].code, LogCode::kExpired);
   EXPECT_EQ(told[0].level, LogLevel::kWarning);
   EXPECT_TRUE(Has(told[0].message, "1 requests passed")) << told[0].message;
+}
+
+// In a process whose program has used oneDNN, and limited it, before attend.
+TEST(LogChild, OneDnnHasAnotherInstructionSet) {
+  if (std::getenv("ATTEND_TEST_DNNL") == nullptr) GTEST_SKIP() << "run by Log.WhenOneDnnIsTaken";
+  const auto limit = reinterpret_cast<int (*)(int)>(dlsym(RTLD_DEFAULT, "dnnl_set_max_cpu_isa"));
+  const auto use = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "dnnl_get_effective_cpu_isa"));
+  if (limit == nullptr || use == nullptr) GTEST_SKIP() << "oneDNN is linked statically";
+  constexpr int kSse41 = 1;
+  ASSERT_EQ(limit(kSse41), 0);
+  ASSERT_EQ(use(), kSse41);
+  KeepingLogger logger;
+  ASSERT_TRUE(Session::Create(TinyModel(Task::kTokens), {.logger = &logger}).ok());
+  const std::vector<KeptEntry> told = logger.Take();
+  const KeptEntry warning = EntryOf(told, LogCode::kOtherInstructionSet);
+  EXPECT_EQ(warning.level, LogLevel::kWarning);
+  EXPECT_TRUE(Has(warning.message, "other than " + CurrentIsa())) << warning.message;
+}
+
+TEST(Log, WhenOneDnnIsTaken) {
+  if (AvailableIsas().size() == 1) GTEST_SKIP() << "this CPU has one instruction set";
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv("ATTEND_TEST_DNNL", "1", 1);
+    unsetenv("GTEST_OUTPUT");
+    execl("/proc/self/exe", "test", "--gtest_filter=LogChild.*", nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 // Nothing is lost between two tellings, and none comes within a second of the last.
