@@ -212,8 +212,8 @@ HWY_INLINE VF Relu2Weight(F32 d, VF s) {
 // 1 / (1 + 2^-s).
 HWY_INLINE VF SigmoidWeight(F32 d, VF s) {
   const VF one = hn::Set(d, 1.0f);
-  const VF e = Exp2Nonpositive(d, hn::Neg(hn::Abs(s)));
-  return hn::Div(hn::IfThenElse(hn::Lt(s, hn::Zero(d)), e, one), hn::Add(one, e));
+  const VF e = Exp2Nonpositive(d, hn::Or(s, hn::Set(d, -0.0f)));  // of -|s|
+  return hn::Div(hn::IfNegativeThenElse(s, e, one), hn::Add(one, e));
 }
 HWY_INLINE VF PlainWeight(F32 d, VF s) {
   return hn::IfThenZeroElse(hn::Eq(s, hn::Set(d, -kInfinity)), s);
