@@ -194,13 +194,16 @@ TEST(Session, CancelledAtAnyMoment) {
                                                         .backend = ThreadBackend::kThread,
                                                         .share = share});
       ASSERT_TRUE(session.ok());
+      const auto start = std::chrono::steady_clock::now();
       const Lone expected = testing::RunAlone(&*session, batch);
+      const std::chrono::microseconds about = std::chrono::duration_cast<std::chrono::microseconds>(
+          std::chrono::steady_clock::now() - start);
       std::atomic<bool> cancel{true};
       ExpectError(session->Run(batch, &cancel).status(), ErrorCode::kCancelled, "cancelled");
       testing::Random random(static_cast<uint64_t>(threads));
       for (int i = 0; i < 40; ++i) {
         cancel = false;
-        const int64_t after = random.Below(4000);
+        const int64_t after = random.Below(2 * about.count() + 1);  // half of them too late
         std::thread other([&] {
           std::this_thread::sleep_for(std::chrono::microseconds(after));
           cancel = true;
