@@ -22,16 +22,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLargest = std::numeric_limits<float>::max();
 constexpr float kLog2E = 1.44269504f;
 
-// Query rows at a time: kRows times two vectors of accumulators, two operands and a broadcast fill
-// the registers (32 on AVX-512; 16 on AVX2; on SSE4 a product needs one of its own).
-#if HWY_TARGET == HWY_AVX3
-constexpr size_t kRows = 12;
-#elif HWY_TARGET == HWY_AVX2
-constexpr size_t kRows = 6;
-#else
-constexpr size_t kRows = 4;
-#endif
-static_assert(kRows <= kMaxAttentionRows);
+static_assert(kMostRows <= kMaxAttentionRows);
 
 // One head of one call.
 struct Head {

@@ -1,4 +1,4 @@
-// Blocked attention. One call walks its heads; for one head it takes kRows query rows at a time
+// Blocked attention. One call walks its heads; for one head it takes kMostRows query rows at a time
 // (less at the end). KeyWalk lists the blocks of keys that they see, a chunk at a time, and a chunk
 // goes through three stages, each in a file of its own:
 //
@@ -106,9 +106,9 @@ void Attention(const AttentionArgs& args) {
     KeyWalk walk(args, KeysOf(args, h));
     // Rows of a graph seldom see the same blocks: one by one each reads its own alone.
     if (args.edge_offsets == nullptr) {
-      AttendWhile<kRows>(head, walk);
-      if constexpr (kRows > 8) AttendWhile<8>(head, walk);
-      if constexpr (kRows > 4) AttendWhile<4>(head, walk);
+      AttendWhile<kMostRows>(head, walk);
+      if constexpr (kMostRows > 8) AttendWhile<8>(head, walk);
+      if constexpr (kMostRows > 4) AttendWhile<4>(head, walk);
       AttendWhile<2>(head, walk);
     }
     AttendWhile<1>(head, walk);

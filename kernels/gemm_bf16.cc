@@ -21,9 +21,6 @@ namespace {  // the names are those of the other GEMMs
 
 using U32 = hn::RebindToUnsigned<F32>;
 
-// Lanes ahead of the ones in work that are fetched where several strips are read at once.
-constexpr size_t kNear = 512;
-
 using Block = FloatBlock<uint32_t, 2>;  // a lane is a pair of K
 
 HWY_INLINE VF FirstOfPair(const uint32_t* w) {
@@ -37,23 +34,11 @@ HWY_INLINE VF SecondOfPair(const uint32_t* w) {
 struct Multiply {
   template <size_t kR, size_t kStrips>
   static HWY_NOINLINE void Run(const Block& block) {
-    const F32 d;
     constexpr size_t kVectors = 2 * kStrips;
     VF sums[kR * kVectors];
-    Unroll<kR * kVectors>([&](auto i) ATTEND_INLINE_LAMBDA {
-      sums[i] = hn::LoadU(d, block.start + i / kVectors * block.ld_start + i % kVectors * kLanes);
-    });
+    block.LoadSums<kR, kVectors>(sums);
     const float* a[kR];
     Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA { a[r] = block.a + r * block.lda; });
-    const auto add_products = [&](const VF* columns, size_t at) ATTEND_INLINE_LAMBDA {
-      Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA {
-        const VF element = hn::Set(d, a[r][at]);
-        Unroll<kVectors>([&](auto v) ATTEND_INLINE_LAMBDA {
-          constexpr size_t s = r * kVectors + v;
-          sums[s] = hn::MulAdd(columns[v], element, sums[s]);
-        });
-      });
-    };
     Ahead ahead = block.ahead;
     for (size_t i = 0; i < block.depth; ++i) {
       if constexpr (kStrips == 1) ahead.Fetch<Block::kBytes>();
@@ -64,22 +49,19 @@ struct Multiply {
       VF columns[kVectors];
       Unroll<kVectors>([&](auto v) ATTEND_INLINE_LAMBDA { columns[v] = FirstOfPair(lanes_at(v)); });
       if constexpr (kStrips > 1) {
-        Unroll<kStrips>([&](auto s) ATTEND_INLINE_LAMBDA {
-          hwy::Prefetch(pairs + s * block.strip_stride + kNear);
-        });
+        Unroll<kStrips>([&](auto s)
+                            ATTEND_INLINE_LAMBDA { FetchNear(pairs + s * block.strip_stride); });
       }
-      add_products(columns, 2 * i);
+      AddProducts<kR, kVectors>(a, 2 * i, columns, sums);
       // The pairs are loaded again from L1, and nothing of the second half is begun early: either
       // would take more registers than there are, and sums would go to memory.
       Unroll<kR * kVectors>([&](auto s) ATTEND_INLINE_LAMBDA { KeepInRegister(sums[s]); });
       asm volatile("" : "+r"(pairs), "+r"(i));
       Unroll<kVectors>([&](auto v)
                            ATTEND_INLINE_LAMBDA { columns[v] = SecondOfPair(lanes_at(v)); });
-      add_products(columns, 2 * i + 1);
+      AddProducts<kR, kVectors>(a, 2 * i + 1, columns, sums);
     }
-    Unroll<kR * kVectors>([&](auto i) ATTEND_INLINE_LAMBDA {
-      hn::StoreU(sums[i], d, block.c + i / kVectors * block.ldc + i % kVectors * kLanes);
-    });
+    block.StoreSums<kR, kVectors>(sums);
   }
 };
 

@@ -31,21 +31,19 @@ namespace HWY_NAMESPACE {
 // Columns of a strip.
 constexpr size_t kStrip = 2 * kLanes;
 
-// Rows at a time: with two vectors of sums each, two of W and a broadcast they fill the registers
-// (32 on AVX-512; 16 on AVX2; on SSE4 a product needs one of its own).
-#if HWY_TARGET == HWY_AVX3
-constexpr size_t kMostRows = 12;
-#elif HWY_TARGET == HWY_AVX2
-constexpr size_t kMostRows = 6;
-#else
-constexpr size_t kMostRows = 4;
-#endif
-
 // The compiler finishes `v` before whatever stands behind: it likes to begin all products at once,
 // and keeps the sums in memory for it.
 template <class V>
 HWY_INLINE void KeepInRegister(V& v) {
   asm volatile("" : "+v"(v.raw));
+}
+
+// Bytes ahead of the ones in work that are fetched into L1 or L2 where a strip is read once.
+constexpr size_t kNearBytes = 2048;
+
+// Of several strips that are read at once.
+HWY_INLINE void FetchNear(const void* strip) {
+  hwy::Prefetch(static_cast<const char*>(strip) + kNearBytes);
 }
 
 // Where W goes on behind the part of a strip that is multiplied. It is read once a tile and comes
@@ -87,7 +85,7 @@ template <class Multiply, class Block>
 void MultiplyRows(Block block, size_t rows) {
   size_t blocks = (rows + kMostRows - 1) / kMostRows;
   const size_t bytes = block.PartBytes(), depth = block.Depth();
-  block.ahead.at = block.Part() + (blocks == 1 ? size_t{2048} : bytes);
+  block.ahead.at = block.Part() + (blocks == 1 ? kNearBytes : bytes);
   block.ahead.step = (bytes / depth + blocks - 1) / blocks;
   for (; blocks > 0; --blocks) {
     const size_t count = (rows + blocks - 1) / blocks;
@@ -125,7 +123,7 @@ void MultiplyTail(Block block, const float* Block::*bias, const GemmPanelArgs& a
   block.*bias = whole_bias;
   block.c = c;
   block.ldc = kStrip;
-  block.ahead.at = block.Part();
+  block.ahead.at = block.Part();  // nothing comes behind it
   for (size_t row = 0; row < rows; row += kMostRows) {
     const size_t some = std::min(kMostRows, rows - row);
     kMultiplies<Multiply, Block>[some - 1](block);
@@ -158,7 +156,33 @@ struct FloatBlock {
     c += rows * ldc;
     start += rows * ld_start;
   }
+
+  // kR rows of kVectors vectors of sums.
+  template <size_t kR, size_t kVectors>
+  HWY_INLINE void LoadSums(VF* sums) const {
+    Unroll<kR * kVectors>([&](auto i) ATTEND_INLINE_LAMBDA {
+      sums[i] = hn::LoadU(F32(), start + i / kVectors * ld_start + i % kVectors * kLanes);
+    });
+  }
+  template <size_t kR, size_t kVectors>
+  HWY_INLINE void StoreSums(const VF* sums) const {
+    Unroll<kR * kVectors>([&](auto i) ATTEND_INLINE_LAMBDA {
+      hn::StoreU(sums[i], F32(), c + i / kVectors * ldc + i % kVectors * kLanes);
+    });
+  }
 };
+
+// Adds element `at` of each of kR rows times `columns` to the sums.
+template <size_t kR, size_t kVectors>
+HWY_INLINE void AddProducts(const float* const* rows, size_t at, const VF* columns, VF* sums) {
+  Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA {
+    const VF element = hn::Set(F32(), rows[r][at]);
+    Unroll<kVectors>([&](auto v) ATTEND_INLINE_LAMBDA {
+      constexpr size_t s = r * kVectors + v;
+      sums[s] = hn::MulAdd(columns[v], element, sums[s]);
+    });
+  });
+}
 
 // A GEMM of FloatBlocks over rows of `lda` floats.
 template <class Multiply, class W, size_t kPerLane>

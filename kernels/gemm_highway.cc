@@ -19,9 +19,6 @@ namespace HWY_NAMESPACE {
 
 namespace {  // the names are those of the other GEMMs
 
-// Floats ahead of the ones in work that are fetched where several strips are read at once.
-constexpr size_t kNear = 512;
-
 using Block = FloatBlock<float, 1>;
 
 struct Multiply {
@@ -30,9 +27,7 @@ struct Multiply {
     const F32 d;
     constexpr size_t kVectors = 2 * kStrips;
     VF sums[kR * kVectors];
-    Unroll<kR * kVectors>([&](auto i) ATTEND_INLINE_LAMBDA {
-      sums[i] = hn::LoadU(d, block.start + i / kVectors * block.ld_start + i % kVectors * kLanes);
-    });
+    block.LoadSums<kR, kVectors>(sums);
     const float* a[kR];
     Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA { a[r] = block.a + r * block.lda; });
     const float* w[kStrips];
@@ -45,19 +40,11 @@ struct Multiply {
         const float* strip = w[s] + i * kStrip;
         columns[2 * s] = hn::Load(d, strip);
         columns[2 * s + 1] = hn::Load(d, strip + kLanes);
-        if constexpr (kStrips > 1) hwy::Prefetch(strip + kNear);
+        if constexpr (kStrips > 1) FetchNear(strip);
       });
-      Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA {
-        const VF element = hn::Set(d, a[r][i]);
-        Unroll<kVectors>([&](auto v) ATTEND_INLINE_LAMBDA {
-          constexpr size_t s = r * kVectors + v;
-          sums[s] = hn::MulAdd(columns[v], element, sums[s]);
-        });
-      });
+      AddProducts<kR, kVectors>(a, i, columns, sums);
     }
-    Unroll<kR * kVectors>([&](auto i) ATTEND_INLINE_LAMBDA {
-      hn::StoreU(sums[i], d, block.c + i / kVectors * block.ldc + i % kVectors * kLanes);
-    });
+    block.StoreSums<kR, kVectors>(sums);
   }
 };
 

@@ -33,9 +33,6 @@ constexpr size_t kGroupPairs = static_cast<size_t>(kQuantizeGroup) / 2;
 constexpr size_t kDepth = 512;
 static_assert(kDepth % kGroupPairs == 0);
 
-// Bytes ahead of the ones in work that are fetched where several strips are read at once.
-constexpr size_t kNear = 2048;
-
 // What a block of rows is multiplied with: kStrips strips, pairs [begin, end) of their K rows.
 struct Block {
   const float* a;             // [rows; lda]: the scales of the groups, then pairs
@@ -86,7 +83,7 @@ HWY_INLINE void MultiplyGroup(const Block& block, size_t begin) {
       const int8_t* strip = block.w + s * block.strip_stride + i * Block::kBytes;
       columns[2 * s] = hn::PromoteTo(I16(), hn::Load(I8(), strip));
       columns[2 * s + 1] = hn::PromoteTo(I16(), hn::Load(I8(), strip + kStrip));
-      if constexpr (kStrips > 1) hwy::Prefetch(strip + kNear);
+      if constexpr (kStrips > 1) FetchNear(strip);
     });
     Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA {
       const hn::Vec<I16> pair = BroadcastPair(a[r] + i);

@@ -30,6 +30,16 @@ using VI = hn::Vec<hn::RebindToSigned<F32>>;
 // Lanes of a vector, known when compiling on each of the three targets.
 inline constexpr size_t kLanes = HWY_LANES(float);
 
+// Rows of a matrix product at a time: times two vectors of sums, with two operands and a broadcast,
+// they fill the registers (32 on AVX-512; 16 on AVX2; on SSE4 a product needs one of its own).
+#if HWY_TARGET == HWY_AVX3
+inline constexpr size_t kMostRows = 12;
+#elif HWY_TARGET == HWY_AVX2
+inline constexpr size_t kMostRows = 6;
+#else
+inline constexpr size_t kMostRows = 4;
+#endif
+
 // Calls f with the constants 0 .. kCount - 1. A loop over an array of vectors is unrolled too late
 // by g++ 12 for the array to live in registers; constant indices from the beginning are not.
 template <size_t... kI, class F>
