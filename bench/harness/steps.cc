@@ -109,7 +109,6 @@ Result<Json> MeasureRun(Subject& subject, int64_t sequences, int64_t length, con
   }
   const Result<Output> output = subject.RunFor(batch);
   if (!output.ok()) return output.status();
-  constexpr const char* kShares[] = {"auto", "sequences", "rows", "columns"};
   double sum = 0;
   Json steps = Json::array();
   for (const StepKind& mine : kinds) {
@@ -118,7 +117,7 @@ Result<Json> MeasureRun(Subject& subject, int64_t sequences, int64_t length, con
   }
   return Json{{"batch", sequences},
               {"length", length},
-              {"share", kShares[static_cast<int>(output->share)]},
+              {"share", ShareName(output->share)},
               {"runs", waits.size()},
               {"run_s", Median(*plain)},  // without the clock between the steps
               {"steps_s", sum},
