@@ -37,11 +37,7 @@ std::vector<float> AloneOf(const CModel& model, const std::vector<int32_t>& ids)
   EXPECT_EQ(attend_session_create(model.get(), nullptr, &made, nullptr), ATTEND_OK);
   const Handle<attend_session, attend_session_free> session(made);
   const int32_t offsets[] = {0, static_cast<int32_t>(ids.size())};
-  attend_batch batch = ATTEND_BATCH_INIT;
-  batch.ids = ids.data();
-  batch.num_tokens = offsets[1];
-  batch.offsets = offsets;
-  batch.num_sequences = 1;
+  attend_batch batch = BatchOf(ids, offsets);
   attend_output output = ATTEND_OUTPUT_INIT;
   EXPECT_EQ(attend_session_run(session.get(), &batch, &output, nullptr), ATTEND_OK);
   return {output.logits, output.logits + output.num_logits};
@@ -203,11 +199,7 @@ TEST(CApiBatcher, SessionsCanBeStopped) {
   const CSession session(made);
   std::vector<int32_t> ids(4096, 7), offsets;
   for (int32_t at = 0; at <= 4096; at += 512) offsets.push_back(at);
-  attend_batch batch = ATTEND_BATCH_INIT;
-  batch.ids = ids.data();
-  batch.num_tokens = 4096;
-  batch.offsets = offsets.data();
-  batch.num_sequences = 8;
+  attend_batch batch = BatchOf(ids, offsets);
   attend_output output = ATTEND_OUTPUT_INIT;
   std::atomic<bool> over = false;
   std::thread stopper([&] {

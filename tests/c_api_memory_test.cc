@@ -74,11 +74,7 @@ TEST_F(CApiMemory, LoadCreateAndFirstRun) {
   const std::string path =
       folder.Write("model.attend", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   const int32_t ids[] = {1, 5, 7, 9, 2}, offsets[] = {0, 3, 5};
-  attend_batch batch = ATTEND_BATCH_INIT;
-  batch.ids = ids;
-  batch.num_tokens = 5;
-  batch.offsets = offsets;
-  batch.num_sequences = 2;
+  attend_batch batch = BatchOf(ids, offsets);
   attend_logger logger = ATTEND_LOGGER_INIT;
   logger.log = [](void*, int32_t, int32_t, const char*, size_t) {};
   attend_session_options options = ATTEND_SESSION_OPTIONS_INIT;

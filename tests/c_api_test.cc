@@ -31,15 +31,6 @@ CSession CreateSession(const CModel& model, const attend_session_options* option
   return CSession(session);
 }
 
-attend_batch BatchOf(const std::vector<int32_t>& ids, const std::vector<int32_t>& offsets) {
-  attend_batch batch = ATTEND_BATCH_INIT;
-  batch.ids = ids.data();
-  batch.num_tokens = static_cast<int64_t>(ids.size());
-  batch.offsets = offsets.data();
-  batch.num_sequences = static_cast<int64_t>(offsets.size()) - 1;
-  return batch;
-}
-
 TEST(CApi, NumbersOfStatusesAreThoseOfCpp) {
   for (int code = 0; code <= 10; ++code) {
     EXPECT_STREQ(attend_status_name(static_cast<attend_status>(code)),

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,6 +46,16 @@ inline CModel LoadTiny(const std::vector<std::byte>& bytes) {
   EXPECT_EQ(attend_model_from_bytes(bytes.data(), bytes.size(), &model, &error), ATTEND_OK)
       << TextOf(error);
   return CModel(model);
+}
+
+// Sequences of ids end to end.
+inline attend_batch BatchOf(std::span<const int32_t> ids, std::span<const int32_t> offsets) {
+  attend_batch batch = ATTEND_BATCH_INIT;
+  batch.ids = ids.data();
+  batch.num_tokens = static_cast<int64_t>(ids.size());
+  batch.offsets = offsets.data();
+  batch.num_sequences = static_cast<int64_t>(offsets.size()) - 1;
+  return batch;
 }
 
 }  // namespace attend::testing

@@ -47,11 +47,7 @@ CTrace CreateTrace(int64_t max_events = 0) {
 
 attend_output RunThree(attend_session* session) {
   static const int32_t kIds[] = {1, 5, 7, 9, 4}, kOffsets[] = {0, 2, 5};
-  attend_batch batch = ATTEND_BATCH_INIT;
-  batch.ids = kIds;
-  batch.num_tokens = 5;
-  batch.offsets = kOffsets;
-  batch.num_sequences = 2;
+  attend_batch batch = BatchOf(kIds, kOffsets);
   attend_error error = ATTEND_ERROR_INIT;
   attend_output output = ATTEND_OUTPUT_INIT;
   EXPECT_EQ(attend_session_run(session, &batch, &output, &error), ATTEND_OK) << TextOf(error);
@@ -180,11 +176,7 @@ TEST(CApiTrace, ATraceOfASession) {
   ASSERT_EQ(attend_attention_map_create(model.get(), &looking, &map, nullptr), ATTEND_OK);
   const CAttentionMap free_map(map);
   const int32_t ids[] = {1, 2}, offsets[] = {0, 2};
-  attend_batch batch = ATTEND_BATCH_INIT;
-  batch.ids = ids;
-  batch.num_tokens = 2;
-  batch.offsets = offsets;
-  batch.num_sequences = 1;
+  attend_batch batch = BatchOf(ids, offsets);
   attend_attention attention = ATTEND_ATTENTION_INIT;
   ASSERT_EQ(attend_attention_map_run(map, &batch, &attention, nullptr), ATTEND_OK);
   ASSERT_EQ(attend_trace_get_info(small.get(), &info, nullptr), ATTEND_OK);
@@ -298,11 +290,7 @@ TEST(CApiTrace, StructsOfOlderHeaders) {
   std::memset(static_cast<void*>(&output), 0x5A, sizeof(output));
   output.struct_size = offsetof(attend_output, telemetry);
   const int32_t ids[] = {1, 2}, offsets[] = {0, 2};
-  attend_batch batch = ATTEND_BATCH_INIT;
-  batch.ids = ids;
-  batch.num_tokens = 2;
-  batch.offsets = offsets;
-  batch.num_sequences = 1;
+  attend_batch batch = BatchOf(ids, offsets);
   ASSERT_EQ(attend_session_run(session.get(), &batch, &output, nullptr), ATTEND_OK);
   const auto* bytes = reinterpret_cast<const unsigned char*>(&output.telemetry);
   for (size_t i = 0; i < sizeof(output.telemetry); ++i) EXPECT_EQ(bytes[i], 0x5A);
