@@ -201,8 +201,8 @@ std::string OwnName(GemmType type) {
   const std::string own = std::string(" attend:") + IsaName(isa);
   if (type == GemmType::kF32) return "f32" + own;
   if (type == GemmType::kInt8) return "int8" + own;
-  return "bf16" + own + " widened to f32, " +
-         (isa >= Isa::kAvx512Bf16 ? "the CPU's bf16 unit is not used" : "the CPU has no bf16 unit");
+  if (isa >= Isa::kAvx512Bf16) return "bf16" + own;
+  return "bf16" + own + " widened to f32, the CPU has no bf16 unit";
 }
 
 }  // namespace

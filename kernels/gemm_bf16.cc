@@ -1,5 +1,7 @@
-// As gemm_highway.cc, with weights in bf16: two of K side by side in a lane of 32 bits. The first
-// of them becomes a float by a shift, the second by clearing what lies below it.
+// As gemm_highway.cc, with weights in bf16: two of K side by side in a lane of 32 bits. Where the
+// CPU has a unit for bf16, rows are packed like that too, and it adds the products of two pairs at
+// once. Elsewhere the first of a pair becomes a float by a shift, the second by clearing what lies
+// below it.
 #include <algorithm>
 #include <bit>
 
@@ -69,6 +71,44 @@ void GemmPanel(const GemmPanelArgs& args) {
   RunFloatPanel<Multiply, uint32_t, 2>(args, static_cast<size_t>(RoundedRowFloats(args.k)));
 }
 
+#if HWY_TARGET == HWY_AVX3
+// With the unit. Highway 1.0.3 has no names for its instructions, and its target does not enable
+// them.
+using PairBlock = FloatBlock<uint32_t, 1>;  // of rows too, a lane is a pair of K
+
+struct MultiplyPairs {
+  template <size_t kR, size_t kStrips>
+  static HWY_NOINLINE void Run(const PairBlock& block) {
+    constexpr size_t kVectors = 2 * kStrips;
+    VF sums[kR * kVectors];
+    block.LoadSums<kR, kVectors>(sums);
+    const float* a[kR];
+    Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA { a[r] = block.a + r * block.lda; });
+    Ahead ahead = block.ahead;
+    for (size_t i = 0; i < block.depth; ++i) {
+      if constexpr (kStrips == 1) ahead.Fetch<PairBlock::kBytes>();
+      hn::Vec<U32> columns[kVectors];
+      Unroll<kStrips>([&](auto s) ATTEND_INLINE_LAMBDA {
+        const uint32_t* strip = block.w + s * block.strip_stride + i * kStrip;
+        columns[2 * s] = hn::Load(U32(), strip);
+        columns[2 * s + 1] = hn::Load(U32(), strip + kLanes);
+        if constexpr (kStrips > 1) FetchNear(strip);
+      });
+      Unroll<kR * kVectors>([&](auto s) ATTEND_INLINE_LAMBDA {
+        asm("vdpbf16ps %2%{1to16%}, %1, %0"
+            : "+v"(sums[s].raw)
+            : "v"(columns[s % kVectors].raw), "m"(a[s / kVectors][i]));
+      });
+    }
+    block.StoreSums<kR, kVectors>(sums);
+  }
+};
+
+void GemmPairs(const GemmPanelArgs& args) {
+  RunFloatPanel<MultiplyPairs, uint32_t, 1>(args, static_cast<size_t>(PairedRowFloats(args.k)));
+}
+#endif
+
 // To the nearest, ties to even, and never to infinity.
 inline uint32_t NarrowBf16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
@@ -107,8 +147,16 @@ namespace attend {
 HWY_EXPORT(PackPanel);
 HWY_EXPORT(GemmPanel);
 GemmKernels BindGemmBf16() {
-  return {
-      .pack = ATTEND_BIND(PackPanel), .run = ATTEND_BIND(GemmPanel), .prepare = BindRoundBf16()};
+  if (BoundIsa() >= Isa::kAvx512Bf16) {
+    return {.pack = N_AVX3::PackPanel,
+            .run = N_AVX3::GemmPairs,
+            .prepare = BindPairBf16(),
+            .row_floats = PairedRowFloats};
+  }
+  return {.pack = ATTEND_BIND(PackPanel),
+          .run = ATTEND_BIND(GemmPanel),
+          .prepare = BindRoundBf16(),
+          .row_floats = RoundedRowFloats};
 }
 
 }  // namespace attend

@@ -94,26 +94,20 @@ GemmKernels BindGemm(GemmType type) {
 int64_t PackedPanelBytes(GemmType type, int64_t columns, int64_t k) {
   constexpr int64_t kWidestStrip = 32;  // that of AVX-512
   const int64_t wide = (columns + kWidestStrip - 1) / kWidestStrip * kWidestStrip;
-  const int64_t even = (k + 1) / 2 * 2;
+  const int64_t even = (k + 1) / 2 * 2, fours = (k + 3) / 4 * 4;
   switch (type) {
     case GemmType::kBf16:
       return wide * even * 2;
     case GemmType::kInt8:
-      return wide * even + wide * 4;  // and the scales
+      return wide * fours + wide * 4;  // and the scales
     default:
       return wide * k * 4;
   }
 }
 
 int64_t PreparedRowFloats(GemmType type, int64_t k) {
-  switch (type) {
-    case GemmType::kBf16:
-      return RoundedRowFloats(k);
-    case GemmType::kInt8:
-      return QuantizedRowFloats(k);
-    default:
-      return 0;
-  }
+  const GemmKernels kernels = BindGemm(type);
+  return kernels.row_floats == nullptr ? 0 : kernels.row_floats(k);
 }
 
 }  // namespace attend

@@ -3,18 +3,19 @@
 // kernels/gemm.h is what others use.
 //
 // The columns of a panel are cut into strips of two vectors; a strip of W is packed as [K][strip]
-// (bf16, int8: two of K side by side), so that the inner loop reads it from front to back. The bits
+// (bf16, int8: two of K side by side, or four), so that the inner loop reads it from front to back. The bits
 // of an output depend on its row, its column, the type and the ISA alone:
 //
 // - f32: one chain of multiply-adds over K in order, beginning with the bias.
 // - bf16: the same chain over weights and rows that were rounded to bf16, in f32. A product of two
 //   bf16 is exact in f32, so that with and without a fused multiply-add it is the same: all ISAs
-//   give the same bits (unless a product is denormal). No bf16 unit is used: the weights are
-//   widened by a shift on their way from memory, which is what halving their bytes costs.
-// - int8: for each group of K (kQuantizeGroup) a sum of int32, exact: pairs of int16 by pmaddwd,
-//   where nothing saturates. Then total = total + float(sum) * s_row_group, from 0 and group by
-//   group, and once total * s_column + bias; each operation rounded by itself. All ISAs give the
-//   same bits.
+//   without a bf16 unit give the same bits (unless a product is denormal); weights are widened by a
+//   shift on their way from memory. The unit of AVX-512 BF16 takes K in pairs, as its instruction
+//   defines it: first the second of a pair, then the first, each rounded, denormals as zero.
+// - int8: for each group of K (kQuantizeGroup) a sum of int32, exact, nothing saturates: pairs of
+//   int16 by pmaddwd, or quads of bytes by vpdpbusd. Then total = total + float(sum) * s_row_group,
+//   from 0 and group by group, and once total * s_column + bias; each operation rounded by itself.
+//   All ISAs give the same bits.
 #ifndef ATTEND_KERNELS_GEMM_HIGHWAY_H_
 #define ATTEND_KERNELS_GEMM_HIGHWAY_H_
 
@@ -59,6 +60,7 @@ struct GemmKernels {
   PackPanelFn pack = nullptr;
   GemmPanelFn run = nullptr;
   PrepareRowsFn prepare = nullptr;  // null: run reads the rows as they are
+  int64_t (*row_floats)(int64_t k) = nullptr;  // of a prepared row; null with `prepare`
 };
 GemmKernels BindGemm(GemmType type);
 

@@ -1,7 +1,11 @@
-// As gemm_highway.cc, in integers: two of K side by side, rows as int16, weights as int8 that are
-// widened when they are loaded. A multiply-add of pairs (pmaddwd) is exact for any numbers of int8;
-// the one that takes bytes (pmaddubsw) saturates on some, and counted in instructions is not faster
-// here, since what it gives has to be widened too.
+// As gemm_highway.cc, in integers, by one of two instructions, both exact for any numbers of int8:
+//
+// - Pairs: two of K side by side, rows as int16, weights as int8 that are widened when they are
+//   loaded; a multiply-add of pairs (pmaddwd). The one that takes bytes (pmaddubsw) saturates on
+//   some, and counted in instructions is not faster here, since what it gives has to be widened too.
+// - Quads, where the CPU has VNNI: four of K side by side; vpdpbusd adds the four products of
+//   unsigned and signed bytes to a sum of int32. Weights are the unsigned ones, w + 128, and a sum
+//   begins with -128 times the sum of the row's group, which makes up for it.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -26,26 +30,74 @@ using I32 = hn::RebindToSigned<F32>;
 using I16 = hn::Repartition<int16_t, I32>;
 using I8 = hn::Rebind<int8_t, I16>;  // half a vector
 
-// Pairs of a group of K, which have a scale.
-constexpr size_t kGroupPairs = static_cast<size_t>(kQuantizeGroup) / 2;
+// What both share of a group of K, which has a scale, and of a strip's part that stays in L1 (half
+// of it on AVX2).
+constexpr size_t kGroup = static_cast<size_t>(kQuantizeGroup);
+constexpr size_t kPartDepth = 1024;
+static_assert(kPartDepth % kGroup == 0);
 
-// 512 pairs of rows of a strip of AVX2 are 16 KiB, half of L1.
-constexpr size_t kDepth = 512;
-static_assert(kDepth % kGroupPairs == 0);
+struct Pairs {
+  static constexpr size_t kEach = 2;       // of K side by side: an element
+  static constexpr size_t kRowHead = 1;    // floats of a prepared row before q, for each group
+  static constexpr int kWeightOffset = 0;  // what is added to a packed weight
+  using Columns = hn::Vec<I16>;
+  using Element = hn::Vec<I16>;
+  static size_t RowFloats(int64_t k) { return static_cast<size_t>(QuantizedRowFloats(k)); }
+  static HWY_INLINE Columns Load(const void* w) {
+    return hn::PromoteTo(I16(), hn::Load(I8(), static_cast<const int8_t*>(w)));
+  }
+  // What sums begin with; `sum` is that of the row's group.
+  static HWY_INLINE VI Start(const float* /*sum*/) { return hn::Zero(I32()); }
+  // Two int16 of a row in every lane.
+  static HWY_INLINE Element Broadcast(const float* pair) {
+    int32_t bits;
+    std::memcpy(&bits, pair, sizeof(bits));
+    return hn::BitCast(I16(), hn::Set(I32(), bits));
+  }
+  static HWY_INLINE void Add(Columns columns, Element pair, VI& sum) {
+    VI unused = hn::Zero(I32());
+    sum = hn::ReorderWidenMulAccumulate(I32(), columns, pair, sum, unused);
+  }
+};
 
-// What a block of rows is multiplied with: kStrips strips, pairs [begin, end) of their K rows.
+#if HWY_TARGET == HWY_AVX3
+struct Quads {
+  static constexpr size_t kEach = 4;
+  static constexpr size_t kRowHead = 2;
+  static constexpr int kWeightOffset = 128;
+  using Columns = VI;
+  using Element = const float*;
+  static size_t RowFloats(int64_t k) { return static_cast<size_t>(QuantizedQuadsFloats(k)); }
+  static HWY_INLINE Columns Load(const void* w) {
+    return hn::Load(I32(), static_cast<const int32_t*>(w));
+  }
+  static HWY_INLINE VI Start(const float* sum) {
+    int32_t value;
+    std::memcpy(&value, sum, sizeof(value));
+    return hn::Set(I32(), -kWeightOffset * value);
+  }
+  static HWY_INLINE Element Broadcast(const float* quad) { return quad; }
+  // Highway 1.0.3 has no name for the instruction, and its target does not enable it.
+  static HWY_INLINE void Add(Columns columns, Element quad, VI& sum) {
+    asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum.raw) : "v"(columns.raw), "m"(*quad));
+  }
+};
+#endif
+
+// What a block of rows is multiplied with: kStrips strips, elements [begin, end) of their K rows.
+template <class Unit>
 struct Block {
-  const float* a;             // [rows; lda]: the scales of the groups, then pairs
-  const int8_t* w;            // the first strip's first pair of all
+  const float* a;             // [rows; lda]: the scales of the groups, and more, then elements
+  const int8_t* w;            // the first strip's first element of all
   const float* column_scale;  // [columns]
   const float* bias;          // [columns]
   float* c;                   // [rows, columns; ldc]; holds the totals between groups
   size_t lda, ldc;
   size_t strip_stride;  // bytes from one strip to the next
-  size_t begin, end, pairs;
+  size_t begin, end, elements;
   Ahead ahead = {};
 
-  static constexpr size_t kBytes = 2 * kStrip;  // of a pair of K in a strip
+  static constexpr size_t kBytes = Unit::kEach * kStrip;  // of an element of K in a strip
   size_t Depth() const { return end - begin; }
   const char* Part() const { return reinterpret_cast<const char*>(w) + begin * kBytes; }
   size_t PartBytes() const { return Depth() * kBytes; }
@@ -55,41 +107,35 @@ struct Block {
   }
 };
 
-// Two int16 of a row in every lane.
-HWY_INLINE hn::Vec<I16> BroadcastPair(const float* pair) {
-  int32_t bits;
-  std::memcpy(&bits, pair, sizeof(bits));
-  return hn::BitCast(I16(), hn::Set(I32(), bits));
-}
-
-// Sums up one group of at most kGroupPairs pairs and adds it to the totals. There are not enough
-// registers for both, so the totals stay in C.
-template <size_t kR, size_t kStrips>
-HWY_INLINE void MultiplyGroup(const Block& block, size_t begin) {
+// Sums up one group and adds it to the totals. There are not enough registers for both, so the
+// totals stay in C.
+template <class Unit, size_t kR, size_t kStrips>
+HWY_INLINE void MultiplyGroup(const Block<Unit>& block, size_t begin) {
   const F32 d;
-  const I32 di;
-  constexpr size_t kVectors = 2 * kStrips;
-  const size_t group = begin / kGroupPairs, end = std::min(begin + kGroupPairs, block.end);
-  const size_t groups = (block.pairs + kGroupPairs - 1) / kGroupPairs;
-  VI sums[kR * kVectors];
-  Unroll<kR * kVectors>([&](auto i) ATTEND_INLINE_LAMBDA { sums[i] = hn::Zero(di); });
+  constexpr size_t kVectors = 2 * kStrips, kElements = kGroup / Unit::kEach;
+  const size_t group = begin / kElements, end = std::min(begin + kElements, block.end);
+  const size_t groups = (block.elements + kElements - 1) / kElements;
   const float* a[kR];
-  Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA { a[r] = block.a + r * block.lda + groups; });
-  VI unused = hn::Zero(di);
+  VI sums[kR * kVectors];
+  Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA {
+    a[r] = block.a + r * block.lda + Unit::kRowHead * groups;
+    const VI start = Unit::Start(block.a + r * block.lda + groups + group);
+    Unroll<kVectors>([&](auto v) ATTEND_INLINE_LAMBDA { sums[r * kVectors + v] = start; });
+  });
   if constexpr (kStrips == 1) block.ahead.FetchAll(begin - block.begin, end - begin);
   for (size_t i = begin; i < end; ++i) {
-    hn::Vec<I16> columns[kVectors];
+    typename Unit::Columns columns[kVectors];
     Unroll<kStrips>([&](auto s) ATTEND_INLINE_LAMBDA {
-      const int8_t* strip = block.w + s * block.strip_stride + i * Block::kBytes;
-      columns[2 * s] = hn::PromoteTo(I16(), hn::Load(I8(), strip));
-      columns[2 * s + 1] = hn::PromoteTo(I16(), hn::Load(I8(), strip + kStrip));
+      const int8_t* strip = block.w + s * block.strip_stride + i * Block<Unit>::kBytes;
+      columns[2 * s] = Unit::Load(strip);
+      columns[2 * s + 1] = Unit::Load(strip + kLanes * Unit::kEach);
       if constexpr (kStrips > 1) FetchNear(strip);
     });
     Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA {
-      const hn::Vec<I16> pair = BroadcastPair(a[r] + i);
+      const typename Unit::Element element = Unit::Broadcast(a[r] + i);
       Unroll<kVectors>([&](auto v) ATTEND_INLINE_LAMBDA {
         constexpr size_t s = r * kVectors + v;
-        sums[s] = hn::ReorderWidenMulAccumulate(di, columns[v], pair, sums[s], unused);
+        Unit::Add(columns[v], element, sums[s]);
         KeepInRegister(sums[s]);
       });
     });
@@ -110,7 +156,7 @@ HWY_INLINE void MultiplyGroup(const Block& block, size_t begin) {
       totals[s] = hn::Add(hn::LoadU(d, c_at(s)), totals[s]);
     });
   }
-  if (end == block.pairs) {
+  if (end == block.elements) {
     Unroll<kR * kVectors>([&](auto s) ATTEND_INLINE_LAMBDA {
       const VF scale = hn::LoadU(d, block.column_scale + s % kVectors * kLanes);
       const VF bias = hn::LoadU(d, block.bias + s % kVectors * kLanes);
@@ -120,53 +166,61 @@ HWY_INLINE void MultiplyGroup(const Block& block, size_t begin) {
   Unroll<kR * kVectors>([&](auto s) ATTEND_INLINE_LAMBDA { hn::StoreU(totals[s], d, c_at(s)); });
 }
 
+template <class Unit>
 struct Multiply {
   template <size_t kR, size_t kStrips>
-  static HWY_NOINLINE void Run(const Block& block) {
-    for (size_t i = block.begin; i < block.end; i += kGroupPairs) {
-      MultiplyGroup<kR, kStrips>(block, i);
+  static HWY_NOINLINE void Run(const Block<Unit>& block) {
+    for (size_t i = block.begin; i < block.end; i += kGroup / Unit::kEach) {
+      MultiplyGroup<Unit, kR, kStrips>(block, i);
     }
   }
 };
 
 size_t RoundToStrip(size_t columns) { return (columns + kStrip - 1) / kStrip * kStrip; }
 
-void GemmPanel(const GemmPanelArgs& args) {
+template <class Unit>
+size_t Elements(int64_t k) {
+  return (static_cast<size_t>(k) + Unit::kEach - 1) / Unit::kEach;
+}
+
+template <class Unit>
+void RunIntegerPanel(const GemmPanelArgs& args) {
   const size_t rows = static_cast<size_t>(args.rows), columns = static_cast<size_t>(args.columns);
-  const size_t pairs = (static_cast<size_t>(args.k) + 1) / 2;
-  const size_t strips = columns / kStrip, strip_stride = 2 * kStrip * pairs;
+  const size_t elements = Elements<Unit>(args.k);
+  const size_t strips = columns / kStrip, strip_stride = Block<Unit>::kBytes * elements;
   const auto* const packed = static_cast<const int8_t*>(args.packed);
   const float* const scales =
-      reinterpret_cast<const float*>(packed + 2 * pairs * RoundToStrip(columns));
-  const size_t together = StripsTogether(rows), depth = rows <= kMostRows ? pairs : kDepth;
+      reinterpret_cast<const float*>(packed + Unit::kEach * elements * RoundToStrip(columns));
+  const size_t together = StripsTogether(rows);
+  const size_t depth = rows <= kMostRows ? elements : kPartDepth / Unit::kEach;
   const auto block_at = [&](size_t strip) {
-    return Block{.a = args.a,
-                 .w = packed + strip * strip_stride,
-                 .column_scale = scales + strip * kStrip,
-                 .bias = args.bias + strip * kStrip,
-                 .c = args.c + strip * kStrip,
-                 .lda = static_cast<size_t>(QuantizedRowFloats(args.k)),
-                 .ldc = columns,
-                 .strip_stride = strip_stride,
-                 .begin = 0,
-                 .end = pairs,
-                 .pairs = pairs};
+    return Block<Unit>{.a = args.a,
+                       .w = packed + strip * strip_stride,
+                       .column_scale = scales + strip * kStrip,
+                       .bias = args.bias + strip * kStrip,
+                       .c = args.c + strip * kStrip,
+                       .lda = Unit::RowFloats(args.k),
+                       .ldc = columns,
+                       .strip_stride = strip_stride,
+                       .begin = 0,
+                       .end = elements,
+                       .elements = elements};
   };
   size_t strip = 0;
   while (strip < strips) {
     const size_t some = strips - strip >= together ? together : 1;
-    Block block = block_at(strip);
-    for (size_t i = 0; i < pairs; i += depth) {
+    Block<Unit> block = block_at(strip);
+    for (size_t i = 0; i < elements; i += depth) {
       block.begin = i;
-      block.end = std::min(i + depth, pairs);
-      MultiplyStrips<Multiply>(block, rows, some);
+      block.end = std::min(i + depth, elements);
+      MultiplyStrips<Multiply<Unit>>(block, rows, some);
     }
     strip += some;
   }
   if (strips * kStrip < columns) {
     // The scales go on to the strip's end.
-    MultiplyTail<Multiply>(block_at(strips), &Block::bias, args, strips * kStrip,
-                           columns - strips * kStrip);
+    MultiplyTail<Multiply<Unit>>(block_at(strips), &Block<Unit>::bias, args, strips * kStrip,
+                                 columns - strips * kStrip);
   }
 }
 
@@ -186,23 +240,34 @@ int8_t QuantizeWeight(float w, float scale) {
   return static_cast<int8_t>(std::clamp(q, -127, 127));
 }
 
-void PackPanel(const PackPanelArgs& args) {
+template <class Unit>
+void PackIntegerPanel(const PackPanelArgs& args) {
   const size_t k = static_cast<size_t>(args.k), columns = static_cast<size_t>(args.columns);
-  const size_t pairs = (k + 1) / 2;
-  auto* const packed = static_cast<int8_t*>(args.packed);
-  float* const scales = reinterpret_cast<float*>(packed + 2 * pairs * RoundToStrip(columns));
+  constexpr size_t each = Unit::kEach;
+  const size_t elements = Elements<Unit>(args.k);
+  auto* const packed = static_cast<uint8_t*>(args.packed);
+  float* const scales = reinterpret_cast<float*>(packed + each * elements * RoundToStrip(columns));
   for (size_t column = 0; column < RoundToStrip(columns); ++column) {
     const float* const w = args.w + column * k;
     const float scale = column < columns ? ColumnScale(w, k) : 0.0f;
     scales[column] = scale;
-    int8_t* const to =
-        packed + column / kStrip * kStrip * 2 * pairs + column % kStrip * 2;  // then every strip
-    for (size_t i = 0; i < 2 * pairs; ++i) {
+    uint8_t* const to = packed + column / kStrip * kStrip * each * elements +
+                        column % kStrip * each;  // then every strip
+    for (size_t i = 0; i < each * elements; ++i) {
       const bool there = column < columns && i < k;
-      to[i / 2 * (2 * kStrip) + i % 2] = there ? QuantizeWeight(w[i], scale) : int8_t{0};
+      const int q = there ? QuantizeWeight(w[i], scale) : 0;
+      to[i / each * (each * kStrip) + i % each] = static_cast<uint8_t>(q + Unit::kWeightOffset);
     }
   }
 }
+
+void PackPanel(const PackPanelArgs& args) { PackIntegerPanel<Pairs>(args); }
+void GemmPanel(const GemmPanelArgs& args) { RunIntegerPanel<Pairs>(args); }
+
+#if HWY_TARGET == HWY_AVX3
+void PackQuads(const PackPanelArgs& args) { PackIntegerPanel<Quads>(args); }
+void GemmQuads(const GemmPanelArgs& args) { RunIntegerPanel<Quads>(args); }
+#endif
 
 }  // namespace
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -216,7 +281,16 @@ namespace attend {
 HWY_EXPORT(PackPanel);
 HWY_EXPORT(GemmPanel);
 GemmKernels BindGemmInt8() {
-  return {.pack = ATTEND_BIND(PackPanel), .run = ATTEND_BIND(GemmPanel), .prepare = BindQuantize()};
+  if (BoundIsa() >= Isa::kAvx512Vnni) {
+    return {.pack = N_AVX3::PackQuads,
+            .run = N_AVX3::GemmQuads,
+            .prepare = BindQuantizeQuads(),
+            .row_floats = QuantizedQuadsFloats};
+  }
+  return {.pack = ATTEND_BIND(PackPanel),
+          .run = ATTEND_BIND(GemmPanel),
+          .prepare = BindQuantize(),
+          .row_floats = QuantizedRowFloats};
 }
 
 }  // namespace attend

@@ -50,6 +50,29 @@ void RoundBf16(const PrepareRowsArgs& args) {
   }
 }
 
+// Two bf16 for a float. On AVX-512 a vector of floats leaves half a vector.
+void PairBf16(const PrepareRowsArgs& args) {
+  const F32 d;
+  const U32 du;
+  const hn::Rebind<uint16_t, F32> d16;
+  const size_t k = static_cast<size_t>(args.k);
+  const size_t ld = static_cast<size_t>(PairedRowFloats(args.k));
+  const auto narrow = [&](VF x) ATTEND_INLINE_LAMBDA {
+    return hn::TruncateTo(d16, hn::ShiftRight<16>(hn::BitCast(du, RoundToBf16(x))));
+  };
+  for (int64_t row = 0; row < args.rows; ++row) {
+    const float* x = args.x + static_cast<size_t>(row) * k;
+    auto* const out = reinterpret_cast<uint16_t*>(args.out + static_cast<size_t>(row) * ld);
+    size_t i = 0;
+    for (; i + kLanes <= k; i += kLanes) hn::StoreU(narrow(hn::LoadU(d, x + i)), d16, out + i);
+    if (i < k) {
+      alignas(64) uint16_t tail[kLanes];
+      hn::StoreU(narrow(LoadTail(d, x + i, k - i)), d16, tail);
+      std::memcpy(out + i, tail, (k - i + 1) / 2 * 2 * sizeof(uint16_t));
+    }
+  }
+}
+
 // The bits of the largest magnitude of `k` elements. Magnitudes order as their bits do, infinity
 // above all numbers and NaN above infinity, so nothing is lost, as it would be by a maximum of
 // floats.
@@ -68,48 +91,67 @@ HWY_INLINE int32_t LargestMagnitudeBits(const float* x, size_t k) {
   return hn::GetLane(hn::MaxOfLanes(di, largest));
 }
 
-HWY_INLINE void QuantizeElements(const float* x, size_t k, float inverse, int16_t* out) {
+// Integers `Q`, and zeros behind them up to a multiple of kEach; returns their sum.
+template <class Q, size_t kEach>
+HWY_INLINE int32_t QuantizeElements(const float* x, size_t k, float inverse, Q* out) {
   const F32 d;
-  const hn::Rebind<int16_t, F32> d16;
+  const I32 di;
+  const hn::Rebind<Q, F32> dq;
   const VF factor = hn::Set(d, inverse);
+  VI sum = hn::Zero(di);
   size_t i = 0;
   for (; i + kLanes <= k; i += kLanes) {
     const auto q = hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), factor));
-    hn::StoreU(hn::DemoteTo(d16, q), d16, out + i);
+    sum = hn::Add(sum, q);
+    hn::StoreU(hn::DemoteTo(dq, q), dq, out + i);
   }
   if (i < k) {
-    alignas(64) int16_t tail[kLanes];
+    alignas(64) Q tail[kLanes];
     const auto q = hn::NearestInt(hn::Mul(LoadTail(d, x + i, k - i), factor));
-    hn::StoreU(hn::DemoteTo(d16, q), d16, tail);
-    std::memcpy(out + i, tail, (k - i + 1) / 2 * 2 * sizeof(int16_t));
+    sum = hn::Add(sum, q);
+    hn::StoreU(hn::DemoteTo(dq, q), dq, tail);
+    std::memcpy(out + i, tail, (k - i + kEach - 1) / kEach * kEach * sizeof(Q));
   }
+  return hn::GetLane(hn::SumOfLanes(di, sum));
 }
 
-// One group [count]; returns its scale.
-HWY_INLINE float QuantizeGroup(const float* x, size_t count, int16_t* out) {
+// One group [count]; returns its scale, and the sum of its integers.
+template <class Q, size_t kEach>
+HWY_INLINE float QuantizeGroup(const float* x, size_t count, Q* out, int32_t* sum) {
   constexpr float kSmallest = 0x1p-119f;
   const float largest = std::bit_cast<float>(LargestMagnitudeBits(x, count));
   if (std::isfinite(largest) && largest >= kSmallest) {
-    QuantizeElements(x, count, 127.0f / largest, out);
+    *sum = QuantizeElements<Q, kEach>(x, count, 127.0f / largest, out);
     return largest / 127.0f;
   }
-  std::memset(out, 0, (count + 1) / 2 * 2 * sizeof(*out));
+  *sum = 0;
+  std::memset(out, 0, (count + kEach - 1) / kEach * kEach * sizeof(Q));
   return std::isfinite(largest) ? 0.0f : std::numeric_limits<float>::quiet_NaN();
 }
 
-void Quantize(const PrepareRowsArgs& args) {
+// Rows of `ld` floats: the scales, the sums if kSums, the integers.
+template <class Q, size_t kEach, bool kSums>
+HWY_INLINE void QuantizeRows(const PrepareRowsArgs& args, int64_t ld) {
   const size_t k = static_cast<size_t>(args.k), group = static_cast<size_t>(kQuantizeGroup);
   const size_t groups = static_cast<size_t>(QuantizeGroups(args.k));
-  const size_t ld = static_cast<size_t>(QuantizedRowFloats(args.k));
   for (int64_t row = 0; row < args.rows; ++row) {
     const float* const x = args.x + static_cast<size_t>(row) * k;
-    float* const scales = args.out + static_cast<size_t>(row) * ld;
-    int16_t* const out = reinterpret_cast<int16_t*>(scales + groups);
+    float* const scales = args.out + row * ld;
+    Q* const out = reinterpret_cast<Q*>(scales + (kSums ? 2 : 1) * groups);
     for (size_t g = 0; g < groups; ++g) {
       const size_t begin = g * group, count = std::min(group, k - begin);
-      scales[g] = QuantizeGroup(x + begin, count, out + begin);
+      int32_t sum = 0;
+      scales[g] = QuantizeGroup<Q, kEach>(x + begin, count, out + begin, &sum);
+      if constexpr (kSums) std::memcpy(scales + groups + g, &sum, sizeof(sum));
     }
   }
+}
+
+void Quantize(const PrepareRowsArgs& args) {
+  QuantizeRows<int16_t, 2, false>(args, QuantizedRowFloats(args.k));
+}
+void QuantizeQuads(const PrepareRowsArgs& args) {
+  QuantizeRows<int8_t, 4, true>(args, QuantizedQuadsFloats(args.k));
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -121,8 +163,12 @@ HWY_AFTER_NAMESPACE();
 namespace attend {
 
 HWY_EXPORT(RoundBf16);
+HWY_EXPORT(PairBf16);
 HWY_EXPORT(Quantize);
+HWY_EXPORT(QuantizeQuads);
 PrepareRowsFn BindRoundBf16() { return ATTEND_BIND(RoundBf16); }
+PrepareRowsFn BindPairBf16() { return ATTEND_BIND(PairBf16); }
+PrepareRowsFn BindQuantizeQuads() { return ATTEND_BIND(QuantizeQuads); }
 PrepareRowsFn BindQuantize() { return ATTEND_BIND(Quantize); }
 
 }  // namespace attend

@@ -9,7 +9,7 @@ namespace attend {
 
 struct PrepareRowsArgs {
   const float* x = nullptr;  // [R, K]
-  float* out = nullptr;      // [R, RoundedRowFloats(K) or QuantizedRowFloats(K)]
+  float* out = nullptr;      // [R, floats of a row: see below]
   int64_t rows = 0, k = 0;
 };
 using PrepareRowsFn = void (*)(const PrepareRowsArgs&);
@@ -20,6 +20,10 @@ using PrepareRowsFn = void (*)(const PrepareRowsArgs&);
 // Error: 2^-9 |x|, or 2^-134 where x is denormal.
 constexpr int64_t RoundedRowFloats(int64_t k) { return (k + 1) / 2 * 2; }
 PrepareRowsFn BindRoundBf16();
+
+// The same as bf16, two for a float, the first in its low half.
+constexpr int64_t PairedRowFloats(int64_t k) { return (k + 1) / 2; }
+PrepareRowsFn BindPairBf16();
 
 // A row is cut into groups of kQuantizeGroup elements, from its start; each becomes integers q and
 // a scale s, x = s q about: s = max|x| / 127, q = x (127 / max|x|) rounded to the nearest, ties to
@@ -33,6 +37,11 @@ inline constexpr int64_t kQuantizeGroup = 64;
 constexpr int64_t QuantizeGroups(int64_t k) { return (k + kQuantizeGroup - 1) / kQuantizeGroup; }
 constexpr int64_t QuantizedRowFloats(int64_t k) { return QuantizeGroups(k) + (k + 1) / 2; }
 PrepareRowsFn BindQuantize();
+
+// The same scales and q. A row of `out` is the scales, then for each group the sum of its q as
+// int32, then q as int8, four for a float; behind K zeros up to a multiple of four.
+constexpr int64_t QuantizedQuadsFloats(int64_t k) { return 2 * QuantizeGroups(k) + (k + 3) / 4; }
+PrepareRowsFn BindQuantizeQuads();
 
 }  // namespace attend
 

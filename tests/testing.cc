@@ -153,14 +153,21 @@ void ExpectSameBits(const std::vector<float>& got, const std::vector<float>& wan
   }
 }
 
-void ForEachIsa(const std::function<void(Isa)>& test) {
+namespace {
+
+void ForEachUpTo(Isa most, const std::function<void(Isa)>& test) {
   for (Isa isa : SupportedIsas()) {
-    if (isa > Isa::kAvx512) break;  // the same Highway functions as kAvx512
+    if (isa > most) break;
     SCOPED_TRACE(IsaName(isa));
     SetIsaForTest(isa);
     test(isa);
   }
 }
+
+}  // namespace
+
+void ForEachIsa(const std::function<void(Isa)>& test) { ForEachUpTo(Isa::kAvx512, test); }
+void ForEachIsaAndUnit(const std::function<void(Isa)>& test) { ForEachUpTo(Isa::kAmx, test); }
 
 Golden ReadGolden(const std::string& path) {
   Golden golden;
