@@ -1,6 +1,6 @@
-// Packed linear layers: C = A W^T + b. In f32 by oneDNN on AVX-512 and by a kernel of our own below
-// it; in bf16 and int8 by kernels of our own everywhere (kernels/gemm_highway.h). The only files
-// that know oneDNN are kernels/gemm*.
+// Packed linear layers: C = A W^T + b. In f32 by oneDNN on Intel's AVX-512, elsewhere and in bf16
+// and int8 by kernels of our own (kernels/gemm_highway.h). The only files that know oneDNN are
+// kernels/gemm*.
 //
 // N, the output columns, is cut into panels that depend on (N, K) alone; a panel of packed weights
 // stays in L2 while all rows of a tile pass it. oneDNN gets the rows in a few fixed counts, a tail
@@ -24,6 +24,9 @@ namespace attend {
 // Limits oneDNN to `isa`; called by LimitIsa and BoundIsa before oneDNN is used.
 // Error: kBusy if oneDNN has already fixed another one.
 Status LimitGemmIsa(Isa isa);
+
+// Tests only: oneDNN on every CPU with AVX-512, from the next LinearKernel on.
+void UseOneDnnForTest();
 
 // "oneDNN 2.6.3".
 const char* GemmLibraryVersion();
@@ -84,7 +87,7 @@ class LinearKernel {
   GemmType type() const { return type_; }
   const Panels& panels() const { return panels_; }
   // "f32 attend:avx2", "int8 attend:avx2", or oneDNN's name: "f32 brg:avx512_core". Of bf16 also
-  // that no bf16 unit is used, and why.
+  // where there is no bf16 unit.
   const char* implementation() const;
 
   // What LinearRunner is to be given for the rows of x [rows, K]: x itself, or `prepared`

@@ -34,6 +34,7 @@ HWY_INLINE VF SecondOfPair(const uint32_t* w) {
 }
 
 struct Multiply {
+  static constexpr size_t kRows = kMostRows;
   template <size_t kR, size_t kStrips>
   static HWY_NOINLINE void Run(const Block& block) {
     constexpr size_t kVectors = 2 * kStrips;
@@ -77,6 +78,7 @@ void GemmPanel(const GemmPanelArgs& args) {
 using PairBlock = FloatBlock<uint32_t, 1>;  // of rows too, a lane is a pair of K
 
 struct MultiplyPairs {
+  static constexpr size_t kRows = kMostRows;
   template <size_t kR, size_t kStrips>
   static HWY_NOINLINE void Run(const PairBlock& block) {
     constexpr size_t kVectors = 2 * kStrips;

@@ -3,10 +3,11 @@
 //
 // A block of rows times a strip of columns is summed up in registers. Blocks are as equal as they
 // can be (8 rows are 4 + 4, not 6 + 2), since a block of few rows has too few sums under way. K is
-// cut so that a strip's part stays in L1 while all blocks of rows pass it; between the parts the
+// cut so that a strip's part stays near while all blocks of rows pass it; between the parts the
 // sums wait in C.
 //
-// The inner loop is a struct with a function of kR rows and kStrips strips:
+// The inner loop is a struct with the most rows of a block, kRows, and a function of kR rows and
+// kStrips strips:
 //   template <size_t kR, size_t kStrips> static void Run(const Block& block);
 // and a Block has `a` and its `lda`, `c` and its `ldc`, `ahead`, the Part() of a strip that it
 // multiplies with its Depth() and PartBytes(), and Skip(rows), which goes on to the next rows.
@@ -37,6 +38,10 @@ template <class V>
 HWY_INLINE void KeepInRegister(V& v) {
   asm volatile("" : "+v"(v.raw));
 }
+
+// Of a part of a strip. Half of an L1 of 32 KiB; with AVX-512 the sums wait in C less often
+// instead, and a part comes from L2 in time.
+constexpr size_t kPartBytes = HWY_TARGET == HWY_AVX3 ? 65536 : 16384;
 
 // Bytes ahead of the ones in work that are fetched into L1 or L2 where a strip is read once.
 constexpr size_t kNearBytes = 2048;
@@ -78,12 +83,13 @@ constexpr std::array<void (*)(const Block&), sizeof...(kI)> MakeMultiplies(
 }
 // Of one strip, by the number of rows less one.
 template <class Multiply, class Block>
-constexpr auto kMultiplies = MakeMultiplies<Multiply, Block>(std::make_index_sequence<kMostRows>());
+constexpr auto kMultiplies =
+    MakeMultiplies<Multiply, Block>(std::make_index_sequence<Multiply::kRows>());
 
 // All rows times `block`'s one strip.
 template <class Multiply, class Block>
 void MultiplyRows(Block block, size_t rows) {
-  size_t blocks = (rows + kMostRows - 1) / kMostRows;
+  size_t blocks = (rows + Multiply::kRows - 1) / Multiply::kRows;
   const size_t bytes = block.PartBytes(), depth = block.Depth();
   block.ahead.at = block.Part() + (blocks == 1 ? kNearBytes : bytes);
   block.ahead.step = (bytes / depth + blocks - 1) / blocks;
@@ -118,14 +124,14 @@ void MultiplyTail(Block block, const float* Block::*bias, const GemmPanelArgs& a
                   size_t count) {
   const size_t columns = static_cast<size_t>(args.columns), rows = static_cast<size_t>(args.rows);
   alignas(64) float whole_bias[kStrip] = {};
-  alignas(64) float c[kMostRows * kStrip];
+  alignas(64) float c[Multiply::kRows * kStrip];
   std::memcpy(whole_bias, args.bias + column, count * sizeof(float));
   block.*bias = whole_bias;
   block.c = c;
   block.ldc = kStrip;
   block.ahead.at = block.Part();  // nothing comes behind it
-  for (size_t row = 0; row < rows; row += kMostRows) {
-    const size_t some = std::min(kMostRows, rows - row);
+  for (size_t row = 0; row < rows; row += Multiply::kRows) {
+    const size_t some = std::min(Multiply::kRows, rows - row);
     kMultiplies<Multiply, Block>[some - 1](block);
     for (size_t r = 0; r < some; ++r) {
       std::memcpy(args.c + (row + r) * columns + column, c + r * kStrip, count * sizeof(float));
@@ -188,13 +194,12 @@ HWY_INLINE void AddProducts(const float* const* rows, size_t at, const VF* colum
 template <class Multiply, class W, size_t kPerLane>
 void RunFloatPanel(const GemmPanelArgs& args, size_t lda) {
   using Block = FloatBlock<W, kPerLane>;
-  // 256 lanes of a strip of AVX2 are 16 KiB, half of L1.
-  constexpr size_t kDepth = 256;
+  constexpr size_t kDepth = kPartBytes / Block::kBytes;
   const size_t rows = static_cast<size_t>(args.rows), columns = static_cast<size_t>(args.columns);
   const size_t lanes = lda / kPerLane;
   const size_t strips = columns / kStrip, strip_stride = kStrip * lanes;
   const auto* const packed = static_cast<const W*>(args.packed);
-  const size_t together = StripsTogether(rows), depth = rows <= kMostRows ? lanes : kDepth;
+  const size_t together = StripsTogether(rows), depth = rows <= Multiply::kRows ? lanes : kDepth;
   size_t strip = 0;
   while (strip < strips) {
     const size_t some = strips - strip >= together ? together : 1;

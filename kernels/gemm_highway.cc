@@ -22,6 +22,8 @@ namespace {  // the names are those of the other GEMMs
 using Block = FloatBlock<float, 1>;
 
 struct Multiply {
+  // On AVX-512 twelve rows would fill the registers, but the pointers to them do not fit theirs.
+  static constexpr size_t kRows = std::min<size_t>(kMostRows, 10);
   template <size_t kR, size_t kStrips>
   static HWY_NOINLINE void Run(const Block& block) {
     const F32 d;

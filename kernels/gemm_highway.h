@@ -3,8 +3,8 @@
 // kernels/gemm.h is what others use.
 //
 // The columns of a panel are cut into strips of two vectors; a strip of W is packed as [K][strip]
-// (bf16, int8: two of K side by side, or four), so that the inner loop reads it from front to back. The bits
-// of an output depend on its row, its column, the type and the ISA alone:
+// (bf16, int8: two of K side by side, or four), so that the inner loop reads it from front to back.
+// The bits of an output depend on its row, its column, the type and the ISA alone:
 //
 // - f32: one chain of multiply-adds over K in order, beginning with the bias.
 // - bf16: the same chain over weights and rows that were rounded to bf16, in f32. A product of two
@@ -59,7 +59,7 @@ using GemmPanelFn = void (*)(const GemmPanelArgs&);
 struct GemmKernels {
   PackPanelFn pack = nullptr;
   GemmPanelFn run = nullptr;
-  PrepareRowsFn prepare = nullptr;  // null: run reads the rows as they are
+  PrepareRowsFn prepare = nullptr;             // null: run reads the rows as they are
   int64_t (*row_floats)(int64_t k) = nullptr;  // of a prepared row; null with `prepare`
 };
 GemmKernels BindGemm(GemmType type);

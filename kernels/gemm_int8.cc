@@ -2,7 +2,8 @@
 //
 // - Pairs: two of K side by side, rows as int16, weights as int8 that are widened when they are
 //   loaded; a multiply-add of pairs (pmaddwd). The one that takes bytes (pmaddubsw) saturates on
-//   some, and counted in instructions is not faster here, since what it gives has to be widened too.
+//   some, and counted in instructions is not faster here, since what it gives has to be widened
+//   too.
 // - Quads, where the CPU has VNNI: four of K side by side; vpdpbusd adds the four products of
 //   unsigned and signed bytes to a sum of int32. Weights are the unsigned ones, w + 128, and a sum
 //   begins with -128 times the sum of the row's group, which makes up for it.
@@ -37,6 +38,7 @@ constexpr size_t kPartDepth = 1024;
 static_assert(kPartDepth % kGroup == 0);
 
 struct Pairs {
+  static constexpr size_t kRows = kMostRows;
   static constexpr size_t kEach = 2;       // of K side by side: an element
   static constexpr size_t kRowHead = 1;    // floats of a prepared row before q, for each group
   static constexpr int kWeightOffset = 0;  // what is added to a packed weight
@@ -62,6 +64,8 @@ struct Pairs {
 
 #if HWY_TARGET == HWY_AVX3
 struct Quads {
+  // Few enough that the totals are in registers too.
+  static constexpr size_t kRows = 7;
   static constexpr size_t kEach = 4;
   static constexpr size_t kRowHead = 2;
   static constexpr int kWeightOffset = 128;
@@ -107,10 +111,9 @@ struct Block {
   }
 };
 
-// Sums up one group and adds it to the totals. There are not enough registers for both, so the
-// totals stay in C.
+// Sums up one group of K and adds it to the totals.
 template <class Unit, size_t kR, size_t kStrips>
-HWY_INLINE void MultiplyGroup(const Block<Unit>& block, size_t begin) {
+HWY_INLINE void AddGroup(const Block<Unit>& block, size_t begin, VF* totals) {
   const F32 d;
   constexpr size_t kVectors = 2 * kStrips, kElements = kGroup / Unit::kEach;
   const size_t group = begin / kElements, end = std::min(begin + kElements, block.end);
@@ -140,39 +143,41 @@ HWY_INLINE void MultiplyGroup(const Block<Unit>& block, size_t begin) {
       });
     });
   }
-  VF totals[kR * kVectors];
   Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA {
     const VF row_scale = hn::Set(d, block.a[r * block.lda + group]);
     Unroll<kVectors>([&](auto v) ATTEND_INLINE_LAMBDA {
       constexpr size_t s = r * kVectors + v;
-      totals[s] = hn::Mul(hn::ConvertTo(d, sums[s]), row_scale);
+      totals[s] = hn::Add(totals[s], hn::Mul(hn::ConvertTo(d, sums[s]), row_scale));
     });
   });
-  const auto c_at = [&](auto s) ATTEND_INLINE_LAMBDA {
-    return block.c + s / kVectors * block.ldc + s % kVectors * kLanes;
-  };
-  if (begin > 0) {
-    Unroll<kR * kVectors>([&](auto s) ATTEND_INLINE_LAMBDA {
-      totals[s] = hn::Add(hn::LoadU(d, c_at(s)), totals[s]);
-    });
-  }
-  if (end == block.elements) {
-    Unroll<kR * kVectors>([&](auto s) ATTEND_INLINE_LAMBDA {
-      const VF scale = hn::LoadU(d, block.column_scale + s % kVectors * kLanes);
-      const VF bias = hn::LoadU(d, block.bias + s % kVectors * kLanes);
-      totals[s] = hn::Add(hn::Mul(totals[s], scale), bias);
-    });
-  }
-  Unroll<kR * kVectors>([&](auto s) ATTEND_INLINE_LAMBDA { hn::StoreU(totals[s], d, c_at(s)); });
 }
 
 template <class Unit>
 struct Multiply {
+  static constexpr size_t kRows = Unit::kRows;
+
   template <size_t kR, size_t kStrips>
   static HWY_NOINLINE void Run(const Block<Unit>& block) {
+    const F32 d;
+    constexpr size_t kVectors = 2 * kStrips, kSums = kR * kVectors;
+    const auto c_at = [&](auto s) ATTEND_INLINE_LAMBDA {
+      return block.c + s / kVectors * block.ldc + s % kVectors * kLanes;
+    };
+    VF totals[kSums];
+    Unroll<kSums>([&](auto s) ATTEND_INLINE_LAMBDA {
+      totals[s] = block.begin > 0 ? hn::LoadU(d, c_at(s)) : hn::Zero(d);
+    });
     for (size_t i = block.begin; i < block.end; i += kGroup / Unit::kEach) {
-      MultiplyGroup<Unit, kR, kStrips>(block, i);
+      AddGroup<Unit, kR, kStrips>(block, i, totals);
     }
+    if (block.end == block.elements) {
+      Unroll<kSums>([&](auto s) ATTEND_INLINE_LAMBDA {
+        const VF scale = hn::LoadU(d, block.column_scale + s % kVectors * kLanes);
+        const VF bias = hn::LoadU(d, block.bias + s % kVectors * kLanes);
+        totals[s] = hn::Add(hn::Mul(totals[s], scale), bias);
+      });
+    }
+    Unroll<kSums>([&](auto s) ATTEND_INLINE_LAMBDA { hn::StoreU(totals[s], d, c_at(s)); });
   }
 };
 
@@ -192,7 +197,7 @@ void RunIntegerPanel(const GemmPanelArgs& args) {
   const float* const scales =
       reinterpret_cast<const float*>(packed + Unit::kEach * elements * RoundToStrip(columns));
   const size_t together = StripsTogether(rows);
-  const size_t depth = rows <= kMostRows ? elements : kPartDepth / Unit::kEach;
+  const size_t depth = rows <= Unit::kRows ? elements : kPartDepth / Unit::kEach;
   const auto block_at = [&](size_t strip) {
     return Block<Unit>{.a = args.a,
                        .w = packed + strip * strip_stride,

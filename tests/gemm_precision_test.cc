@@ -93,8 +93,8 @@ float WeightBf16(float w) {
   return std::copysign(std::bit_cast<float>(0x7F7F0000u), w);
 }
 
-// What bf16 is defined to be: a chain over K in order, by a bf16 unit the second of each pair before
-// the first. The products are exact.
+// What bf16 is defined to be: a chain over K in order, by a bf16 unit the second of each pair
+// before the first. The products are exact.
 float TwinBf16(const ExactLayer& layer, const float* a, int64_t column, bool unit) {
   float sum = layer.bias[column];
   const int64_t k = layer.shape.k;

@@ -119,6 +119,9 @@ TEST(Gemm, OneIsa) {
   if (testing::ChildIsa() == nullptr) GTEST_SKIP() << "run by Gemm.EveryIsa, a process per ISA";
   const OneOpenMpThread guard;
   for (const GemmShape& shape : kGemmShapes) CheckShape(shape);
+  if (BoundIsa() < Isa::kAvx512) return;
+  UseOneDnnForTest();  // on a CPU where our own is chosen
+  for (const GemmShape& shape : kGemmShapes) CheckShape(shape);
 }
 
 TEST(Gemm, EveryIsa) {

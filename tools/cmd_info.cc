@@ -15,7 +15,7 @@ namespace {
 std::string Bf16Text() {
   const std::string isa = CurrentIsa();
   const bool has_unit = isa == "avx512_bf16" || isa == "amx";
-  return has_unit ? "widened to f32; this CPU's bf16 unit is not used"
+  return has_unit ? "pairs of products, by the CPU's bf16 unit"
                   : "widened to f32; there is no bf16 unit";
 }
 
