@@ -107,7 +107,8 @@ Result<Linear> WeightCache::GetLinear(const std::vector<RowBlock>& blocks, int64
       block_begin += block.count;
     }
   };
-  Result<std::shared_ptr<const PackedLinear>> made = PackedLinear::Pack(**kernel, fill, bias);
+  Result<std::shared_ptr<const PackedLinear>> made =
+      PackedLinear::Pack(**kernel, fill, bias, pool_);
   ATTEND_RETURN_IF_ERROR(status);
   if (!made.ok()) return made.status();
   packed = *made;

@@ -38,7 +38,8 @@ struct RowBlock {
 class WeightCache {
  public:
   // Borrows both, which must outlive it.
-  WeightCache(const FileView* file, const FileBytes* bytes) : file_(file), bytes_(bytes) {}
+  WeightCache(const FileView* file, const FileBytes* bytes)
+      : file_(file), bytes_(bytes), pool_(std::make_shared<AlignedPool>(bytes->bytes().size())) {}
 
   // A linear layer whose rows are those of `blocks` in order, cut into panels of `panel_width`
   // columns (0: as CutPanels likes), packed for `type`. Each type is packed once, from the file.
@@ -62,6 +63,7 @@ class WeightCache {
 
   const FileView* file_;
   const FileBytes* bytes_;
+  std::shared_ptr<AlignedPool> pool_;  // for what is packed
   mutable std::mutex mutex_;
   // By N, K, the panels' width and the type.
   std::map<std::tuple<int64_t, int64_t, int64_t, GemmType>, std::shared_ptr<const LinearKernel>>

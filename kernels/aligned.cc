@@ -10,6 +10,8 @@ namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kMapFrom = 2 * kHugePage;
+// Of a pool. What is not used of it costs address space alone.
+constexpr size_t kChunk = 16 * kHugePage;
 
 }  // namespace
 
@@ -37,6 +39,32 @@ void FreeAligned(void* memory, size_t bytes) {
   } else {
     munmap(memory, RoundUp(bytes, kHugePage));
   }
+}
+
+AlignedPool::~AlignedPool() {
+  for (const Chunk& chunk : chunks_) FreeAligned(chunk.memory, chunk.bytes);
+}
+
+void* AlignedPool::AddChunk(size_t bytes) {
+  chunks_.reserve(chunks_.size() + 1);
+  void* const memory = AllocateAligned(bytes);
+  if (memory != nullptr) chunks_.push_back({memory, bytes});
+  return memory;
+}
+
+void* AlignedPool::Take(size_t bytes) {
+  bytes = RoundUp(bytes == 0 ? 1 : bytes, size_t{64});
+  if (expected_ < kMapFrom) return AddChunk(bytes);
+  if (free_bytes_ < bytes) {
+    const size_t chunk = bytes > kChunk ? bytes : kChunk;
+    free_ = static_cast<char*>(AddChunk(chunk));
+    free_bytes_ = free_ == nullptr ? 0 : chunk;
+    if (free_ == nullptr) return nullptr;
+  }
+  void* const piece = free_;
+  free_ += bytes;
+  free_bytes_ -= bytes;
+  return piece;
 }
 
 }  // namespace attend

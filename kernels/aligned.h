@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 namespace attend {
 
@@ -16,6 +17,32 @@ constexpr T RoundUp(T value, T unit) {
 // 2 MiB, and asks for huge pages (measured: 35 % more read bandwidth at 16 MiB on a Zen 4).
 void* AllocateAligned(size_t bytes);
 void FreeAligned(void* memory, size_t bytes);
+
+// Memory for many pieces that stay until the end, side by side in huge pages: weights of all layers
+// are more pages of 4 KiB than a CPU keeps track of (measured: docs/performance.md).
+class AlignedPool {
+ public:
+  // For pieces of `expected` bytes in all, or many more. Below 4 MiB each is allocated by itself.
+  explicit AlignedPool(size_t expected) : expected_(expected) {}
+  AlignedPool(const AlignedPool&) = delete;
+  AlignedPool& operator=(const AlignedPool&) = delete;
+  ~AlignedPool();
+
+  // `bytes` of memory aligned to 64 bytes, or null.
+  void* Take(size_t bytes);
+
+ private:
+  struct Chunk {
+    void* memory;
+    size_t bytes;
+  };
+  void* AddChunk(size_t bytes);
+
+  size_t expected_;
+  std::vector<Chunk> chunks_;
+  char* free_ = nullptr;  // of the last chunk
+  size_t free_bytes_ = 0;
+};
 
 // A buffer of floats that owns its memory; data() is null if there was none to be had.
 class AlignedFloats {

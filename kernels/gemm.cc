@@ -348,7 +348,8 @@ Status PackPanels(const LinearKernel& kernel, const PackedLinear::FillRows& fill
 
 Result<std::shared_ptr<const PackedLinear>> PackedLinear::Pack(const LinearKernel& kernel,
                                                                const FillRows& fill,
-                                                               std::span<const float> bias) {
+                                                               std::span<const float> bias,
+                                                               std::shared_ptr<AlignedPool> pool) {
   const Panels& panels = kernel.panels();
   const size_t panel_bytes = PanelBytes(kernel);
   std::shared_ptr<PackedLinear> packed(new PackedLinear);
@@ -357,7 +358,8 @@ Result<std::shared_ptr<const PackedLinear>> PackedLinear::Pack(const LinearKerne
   const size_t bias_bytes =
       RoundUp(static_cast<size_t>(panels.count * panels.width) * 4, size_t{64});
   packed->bytes_ = panel_bytes * static_cast<size_t>(panels.count) + bias_bytes;
-  packed->data_ = static_cast<float*>(AllocateAligned(packed->bytes_));
+  packed->pool_ = pool == nullptr ? std::make_shared<AlignedPool>(packed->bytes_) : std::move(pool);
+  packed->data_ = static_cast<float*>(packed->pool_->Take(packed->bytes_));
   AlignedFloats rows(static_cast<size_t>(panels.width * kernel.k()));
   if (packed->data_ == nullptr || rows.data() == nullptr) {
     return Status(ErrorCode::kCapacity,
@@ -373,7 +375,7 @@ Result<std::shared_ptr<const PackedLinear>> PackedLinear::Pack(const LinearKerne
   return std::shared_ptr<const PackedLinear>(std::move(packed));
 }
 
-PackedLinear::~PackedLinear() { FreeAligned(data_, bytes_); }
+PackedLinear::~PackedLinear() = default;
 
 namespace {
 

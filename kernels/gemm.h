@@ -16,6 +16,7 @@
 #include <span>
 
 #include "attend/status.h"
+#include "kernels/aligned.h"
 #include "kernels/gemm_type.h"
 #include "kernels/isa.h"
 
@@ -54,11 +55,11 @@ class PackedLinear {
   // Fills `out` [columns, K] with the rows `begin` .. of W [N, K] (begin counts output columns).
   using FillRows = std::function<void(int64_t begin, int64_t columns, float* out)>;
 
-  // Packs W panel by panel. `bias` [N], or empty for zeros.
+  // Packs W panel by panel into memory of `pool`, or of its own. `bias` [N], or empty for zeros.
   // Errors: kCapacity (memory), kInternal (oneDNN refused: says what).
-  static Result<std::shared_ptr<const PackedLinear>> Pack(const LinearKernel& kernel,
-                                                          const FillRows& fill,
-                                                          std::span<const float> bias);
+  static Result<std::shared_ptr<const PackedLinear>> Pack(
+      const LinearKernel& kernel, const FillRows& fill, std::span<const float> bias,
+      std::shared_ptr<AlignedPool> pool = nullptr);
   ~PackedLinear();
   size_t bytes() const { return bytes_; }
   const float* weights(int64_t panel) const { return data_ + panel * panel_stride_; }
@@ -66,6 +67,7 @@ class PackedLinear {
 
  private:
   PackedLinear() = default;
+  std::shared_ptr<AlignedPool> pool_;
   float* data_ = nullptr;
   const float* bias_ = nullptr;
   int64_t panel_stride_ = 0;

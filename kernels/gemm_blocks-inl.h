@@ -44,7 +44,7 @@ HWY_INLINE void KeepInRegister(V& v) {
 constexpr size_t kPartBytes = HWY_TARGET == HWY_AVX3 ? 65536 : 16384;
 
 // Bytes ahead of the ones in work that are fetched into L1 or L2 where a strip is read once.
-constexpr size_t kNearBytes = 2048;
+constexpr size_t kNearBytes = 8192;
 
 // Of several strips that are read at once.
 HWY_INLINE void FetchNear(const void* strip) {
