@@ -111,6 +111,7 @@ struct RecordedMaps {
   WeightMap* cross = nullptr;
 
   WeightMap* Of(Memory memory) const { return memory == Memory::kSource ? cross : self; }
+  bool any() const { return self != nullptr || cross != nullptr; }
 };
 
 }  // namespace attend

@@ -27,12 +27,15 @@ Precision EffectivePrecision(Precision asked, const ModelConfig& config) {
   return asked == Precision::kFile ? config.precision : asked;
 }
 
+GemmType Graph::LayerType(const std::string& name) const {
+  const GemmType type = TypeOf(EffectivePrecision(precision_, config_));
+  if (Contains(config_.f32_layers, name)) return GemmType::kF32;
+  return Contains(config_.bf16_layers, name) ? std::min(type, GemmType::kBf16) : type;
+}
+
 Result<Linear> Graph::GetLinear(const std::vector<RowBlock>& blocks, int64_t panel_width) {
-  GemmType type = TypeOf(EffectivePrecision(precision_, config_));
-  for (const RowBlock& block : blocks) {
-    if (Contains(config_.f32_layers, block.tensor)) type = GemmType::kF32;
-    if (Contains(config_.bf16_layers, block.tensor)) type = std::min(type, GemmType::kBf16);
-  }
+  GemmType type = GemmType::kInt8;
+  for (const RowBlock& block : blocks) type = std::min(type, LayerType(block.tensor));
   return weights_.GetLinear(blocks, panel_width, type);
 }
 

@@ -69,6 +69,9 @@ class Graph {
   const float* SharedTable(const std::string& name, int64_t count,
                            const std::function<void(float*)>& fill);
 
+  // What the linear layer NAME is computed in.
+  GemmType LayerType(const std::string& name) const;
+
   // Of an AttentionMap: what keeps the weights of the attentions that are added. Not owned.
   const RecordedMaps& recorded() const { return recorded_; }
   void set_recorded(const RecordedMaps& maps) { recorded_ = maps; }

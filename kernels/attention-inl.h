@@ -43,6 +43,18 @@ struct Head {
   const float* dense_bias;  // row 0 of the call
 };
 
+// Adds columns times an element of a row to sums: floats, or pairs of bf16.
+template <bool kPairs>
+HWY_INLINE void AddProduct(VF columns, const float* element, VF& sum) {
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (kPairs) {
+    AddPairProducts(columns, element, sum);
+    return;
+  }
+#endif
+  sum = hn::MulAdd(columns, hn::Set(F32(), *element), sum);
+}
+
 // What is known of the rows in work so far.
 struct RowStates {
   float most[kMaxAttentionRows];     // largest score

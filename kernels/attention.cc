@@ -35,7 +35,7 @@ namespace attend {
 namespace HWY_NAMESPACE {
 
 // kR rows of one head, all stages. Not inlined: one copy for each number of rows is code enough.
-template <size_t kR>
+template <bool kPairs, size_t kR>
 HWY_NOINLINE void AttendRows(const Head& head, KeyWalk& walk) {
   const F32 d;
   float* const q = head.args->scratch;
@@ -45,23 +45,29 @@ HWY_NOINLINE void AttendRows(const Head& head, KeyWalk& walk) {
   bool first = true;
   walk.Begin(head.row, kR);
   for (; walk.Next(); first = false) {
-    if (head.additive == nullptr) {
-      DotScores<kR>(d, head, chunk, first, q, weights);
+    if constexpr (kPairs) {
+      DotScores<kPairs, kR>(d, head, chunk, first, q, weights);
+      NormalizeRows<kR>(d, head, walk, first, weights, states);
+      NarrowWeights(d, chunk.blocks * kR * kBlock, weights);
     } else {
-      AdditiveScores<kR>(d, head, chunk, first, q, weights);
+      if (head.additive == nullptr) {
+        DotScores<kPairs, kR>(d, head, chunk, first, q, weights);
+      } else {
+        AdditiveScores<kR>(d, head, chunk, first, q, weights);
+      }
+      NormalizeRows<kR>(d, head, walk, first, weights, states);
     }
-    NormalizeRows<kR>(d, head, walk, first, weights, states);
-    WeightedSum<kR>(d, head, chunk, weights, first, states);
+    WeightedSum<kPairs, kR>(d, head, chunk, weights, first, states);
   }
   if (first) ZeroRows(head, kR);
 }
 
 // Takes kR rows at a time while there are that many.
-template <size_t kR>
+template <bool kPairs, size_t kR>
 HWY_INLINE void AttendWhile(Head& head, KeyWalk& walk) {
   const AttentionArgs& args = *head.args;
   for (; args.query_count - head.row >= static_cast<int64_t>(kR); head.row += kR) {
-    AttendRows<kR>(head, walk);
+    AttendRows<kPairs, kR>(head, walk);
     head.q += static_cast<int64_t>(kR) * args.ldq;
     head.out += static_cast<int64_t>(kR) * args.ld_out;
   }
@@ -70,10 +76,12 @@ HWY_INLINE void AttendWhile(Head& head, KeyWalk& walk) {
 HeadKeys KeysOf(const AttentionArgs& args, int64_t h) {
   const AttentionSpec& spec = *args.spec;
   const int64_t g = h / (spec.heads / spec.kv_heads);
-  return {.k = args.packed_k + g * spec.key_dim * kKeyBlock,
-          .v = args.packed_v + g * spec.value_dim * kKeyBlock,
-          .k_stride = kKeyBlock * spec.kv_heads * spec.key_dim,
-          .v_stride = kKeyBlock * spec.kv_heads * spec.value_dim};
+  const int64_t k_floats = PackedKeyFloats(kKeyBlock, 1, spec.key_dim, spec.pairs);
+  const int64_t v_floats = PackedValueFloats(kKeyBlock, 1, spec.value_dim, spec.pairs);
+  return {.k = args.packed_k + g * k_floats,
+          .v = args.packed_v + g * v_floats,
+          .k_stride = spec.kv_heads * k_floats,
+          .v_stride = spec.kv_heads * v_floats};
 }
 
 Head MakeHead(const AttentionArgs& args, int64_t h) {
@@ -100,19 +108,27 @@ Head MakeHead(const AttentionArgs& args, int64_t h) {
   return head;
 }
 
-void Attention(const AttentionArgs& args) {
+template <bool kPairs>
+HWY_INLINE void AttendHeads(const AttentionArgs& args) {
   for (int64_t h = args.head_begin; h < args.head_end; ++h) {
     Head head = MakeHead(args, h);
     KeyWalk walk(args, KeysOf(args, h));
     // Rows of a graph seldom see the same blocks: one by one each reads its own alone.
     if (args.edge_offsets == nullptr) {
-      AttendWhile<kMostRows>(head, walk);
-      if constexpr (kMostRows > 8) AttendWhile<8>(head, walk);
-      if constexpr (kMostRows > 4) AttendWhile<4>(head, walk);
-      AttendWhile<2>(head, walk);
+      AttendWhile<kPairs, kMostRows>(head, walk);
+      if constexpr (kMostRows > 8) AttendWhile<kPairs, 8>(head, walk);
+      if constexpr (kMostRows > 4) AttendWhile<kPairs, 4>(head, walk);
+      AttendWhile<kPairs, 2>(head, walk);
     }
-    AttendWhile<1>(head, walk);
+    AttendWhile<kPairs, 1>(head, walk);
   }
+}
+
+void Attention(const AttentionArgs& args) {
+#if HWY_TARGET == HWY_AVX3
+  if (args.spec->pairs) return AttendHeads<true>(args);
+#endif
+  AttendHeads<false>(args);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -125,6 +141,8 @@ namespace attend {
 
 HWY_EXPORT(Attention);
 AttentionFn BindAttention() { return ATTEND_BIND(Attention); }
+
+bool CanAttendInPairs() { return BoundIsa() >= Isa::kAvx512Bf16; }
 
 int64_t AttentionScratchFloats(int64_t num_keys) {
   constexpr int64_t rows = kMaxAttentionRows, columns = kPackedRow;

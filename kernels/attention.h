@@ -6,6 +6,10 @@
 //   V: block[j / 16], head g, [16][E]   element (j % 16, e): columns are the fastest
 // They take ceil(L / 16) * 16 * G * A and ceil(L / 16) * 16 * G * E floats a sequence. What lies
 // behind the last key of the last block is never used, whatever it holds (NaN included).
+// In pairs (for a CPU with a bf16 unit) two numbers of bf16 take the place of one float, the first
+// in its low half: two columns of a key, with a zero behind an odd A; two keys of a column of V.
+//   K: block[j / 16], head g, [ceil(A / 2)][16]   (a / 2, j % 16), half a % 2
+//   V: block[j / 16], head g, [8][E]              (j % 16 / 2, e), half j % 2
 // Where `blocks` is given, block[b] is the blocks[b]-th of the memory: a key/value cache in which
 // sequences that begin alike share what is full.
 #ifndef ATTEND_KERNELS_ATTENTION_H_
@@ -16,6 +20,17 @@
 namespace attend {
 
 inline constexpr int64_t kKeyBlock = 16;
+
+// Floats of `rows` packed keys [heads, A] and values [heads, E]; whole blocks.
+constexpr int64_t PackedKeyFloats(int64_t rows, int64_t heads, int64_t key_dim, bool pairs) {
+  return rows * heads * (pairs ? (key_dim + 1) / 2 : key_dim);
+}
+constexpr int64_t PackedValueFloats(int64_t rows, int64_t heads, int64_t value_dim, bool pairs) {
+  return (pairs ? rows / 2 : rows) * heads * value_dim;
+}
+
+// Whether the bound ISA can attend in pairs.
+bool CanAttendInPairs();
 
 // Packs keys and values of `rows` consecutive positions of ONE sequence, beginning at `position`,
 // for heads [head_begin, head_end) of G.
@@ -29,6 +44,7 @@ struct PackKvArgs {
   int64_t ldk = 0, ldv = 0;
   int64_t kv_heads = 0, key_dim = 0, value_dim = 0;  // G, A, E
   int64_t head_begin = 0, head_end = 0;
+  bool pairs = false;
 };
 using PackKvFn = void (*)(const PackKvArgs&);
 PackKvFn BindPackKv();
@@ -64,6 +80,10 @@ struct AttentionSpec {
   AttentionNormalizer normalizer = AttentionNormalizer::kSoftmax;
   // Weights are divided by the number of keys that the row sees; not with softmax and softmax1.
   bool divide_by_seen = false;
+  // Keys and values are packed in pairs; scale q and the weights are rounded to bf16 too, and
+  // multiplied by the CPU's unit with sums in f32. All between is f32. Requires CanAttendInPairs(),
+  // and no `additive`.
+  bool pairs = false;
 };
 
 // The bias of distance d stands at d + max_distance + kKeyBlock of a head's row; what is farther
@@ -103,7 +123,7 @@ using AttentionFn = void (*)(const AttentionArgs&);
 // is more than 87.3 below the row's largest; a row that sees nobody gives zeros; scores that
 // overflow make no NaN and no inf under softmax.
 // Error: 2e-6 (1 + |out|) for scores up to 10 and values around 1; a score s adds |s| 2^-24 to its
-// weight's relative error.
+// weight's relative error. In pairs, of keys, values and scale q that were rounded: 2^-9 sum w |v|.
 // The bits of an output row depend on its query, its position and the keys and values that it sees
 // alone: not on query_begin, query_count, head_begin or head_end, nor on keys that it does not see.
 AttentionFn BindAttention();

@@ -28,6 +28,27 @@ HWY_INLINE void PackQ(F32 d, const Head& head, size_t column, size_t columns, fl
   }
 }
 
+#if HWY_TARGET == HWY_AVX3
+// Rows of scale q in pairs of bf16.
+template <size_t kR>
+HWY_INLINE void PackQPairs(F32 d, const Head& head, size_t column, size_t columns, float* packed) {
+  const size_t ldq = static_cast<size_t>(head.args->ldq);
+  const hn::Rebind<uint16_t, F32> d16;
+  const VF scale = hn::Set(d, head.scale);
+  for (size_t row = 0; row < kR; ++row, packed += kPackedRow) {
+    const float* q = head.q + row * ldq + column;
+    auto* const to = reinterpret_cast<uint16_t*>(packed);
+    size_t i = 0;
+    for (; i + kLanes <= columns; i += kLanes) {
+      hn::StoreU(NarrowToBf16(hn::Mul(hn::LoadU(d, q + i), scale)), d16, to + i);
+    }
+    if (i < columns) {
+      hn::StoreU(NarrowToBf16(hn::Mul(LoadTail(d, q + i, columns - i), scale)), d16, to + i);
+    }
+  }
+}
+#endif
+
 // Column `column` of the key that stands at place `key` of the chunk; its neighbours follow.
 HWY_INLINE const float* KeyAt(const KeyChunk& chunk, size_t key, size_t column) {
   return chunk.k[key / kBlock] + column * kBlock + key % kBlock;
@@ -35,7 +56,7 @@ HWY_INLINE const float* KeyAt(const KeyChunk& chunk, size_t key, size_t column) 
 
 // Scores of kR rows against kVectors vectors of keys, the first of them at place `key`.
 // Columns behind the first round add to the scores that are there.
-template <size_t kR, size_t kVectors>
+template <bool kPairs, size_t kR, size_t kVectors>
 HWY_INLINE void DotTile(F32 d, const KeyChunk& chunk, const float* q, size_t column, size_t columns,
                         size_t key, float* scores) {
   VF sums[kR * kVectors];
@@ -58,10 +79,9 @@ HWY_INLINE void DotTile(F32 d, const KeyChunk& chunk, const float* q, size_t col
     Unroll<kVectors>([&](auto v)
                          ATTEND_INLINE_LAMBDA { keys[v] = hn::LoadU(d, k[v] + e * kBlock); });
     Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA {
-      const VF element = hn::Set(d, q[r * kPackedRow + e]);
       Unroll<kVectors>([&](auto v) ATTEND_INLINE_LAMBDA {
         constexpr size_t i = r * kVectors + v;
-        sums[i] = hn::MulAdd(keys[v], element, sums[i]);
+        AddProduct<kPairs>(keys[v], q + r * kPackedRow + e, sums[i]);
       });
     });
   }
@@ -70,7 +90,7 @@ HWY_INLINE void DotTile(F32 d, const KeyChunk& chunk, const float* q, size_t col
   });
 }
 
-template <size_t kR>
+template <bool kPairs, size_t kR>
 HWY_INLINE void DotScores(F32 d, const Head& head, const KeyChunk& chunk, bool first, float* q,
                           float* scores) {
   // Few rows: more vectors of keys at a time, so that enough sums are under way.
@@ -79,16 +99,22 @@ HWY_INLINE void DotScores(F32 d, const Head& head, const KeyChunk& chunk, bool f
   for (size_t column = 0; column < head.key_dim; column += kColumnChunk) {
     const size_t columns = std::min(kColumnChunk, head.key_dim - column);
     if (first || head.key_dim > kColumnChunk) {
-      const VF scale = hn::Set(d, head.scale);
-      PackQ<kR>(d, head, column, columns, q,
-                [&](VF x) ATTEND_INLINE_LAMBDA { return hn::Mul(x, scale); });
+      if constexpr (kPairs) {
+        PackQPairs<kR>(d, head, column, columns, q);
+      } else {
+        const VF scale = hn::Set(d, head.scale);
+        PackQ<kR>(d, head, column, columns, q,
+                  [&](VF x) ATTEND_INLINE_LAMBDA { return hn::Mul(x, scale); });
+      }
     }
+    // What lies in a float: a column, or a pair of them.
+    const size_t at = kPairs ? column / 2 : column, count = kPairs ? (columns + 1) / 2 : columns;
     size_t key = 0;
     for (; key + kVectors * kLanes <= keys; key += kVectors * kLanes) {
-      DotTile<kR, kVectors>(d, chunk, q, column, columns, key, scores);
+      DotTile<kPairs, kR, kVectors>(d, chunk, q, at, count, key, scores);
     }
     for (; key < keys; key += kLanes) {
-      DotTile<kR, 1>(d, chunk, q, column, columns, key, scores);
+      DotTile<kPairs, kR, 1>(d, chunk, q, at, count, key, scores);
     }
   }
 }

@@ -15,35 +15,43 @@ HWY_BEFORE_NAMESPACE();
 namespace attend {
 namespace HWY_NAMESPACE {
 
-// Calls add(weights, values) for each key of the chunk in turn: where the weights of the kR rows
-// begin, and the value's column `column`. Values behind the last key are not touched.
-template <size_t kR, class F>
+// What is taken of a vector of values: all lanes; of pairs also the first or the second halves.
+constexpr uint32_t kWhole = ~0u, kFirst = 0xffffu, kSecond = 0xffff0000u;
+
+// Calls add(weights, values, kWhole) for each key of the chunk in turn, or each pair: where the
+// weights of the kR rows begin, and the value's column `column`. Values behind the last key are not
+// touched: of a pair that has no second, only the first is added.
+template <bool kPairs, size_t kR, class F>
 HWY_INLINE void ForEachKey(const Head& head, const KeyChunk& chunk, const float* weights,
                            size_t column, const F& add) {
   const size_t width = head.value_dim;
   const float* p = weights;
   for (size_t b = 0; b < chunk.blocks; ++b, p += kR * kBlock) {
-    const size_t count = b + 1 < chunk.blocks ? kBlock : chunk.last_count;
+    const size_t keys = b + 1 < chunk.blocks ? kBlock : chunk.last_count;
+    const size_t count = kPairs ? keys / 2 : keys;
     const float* v = chunk.v[b] + column;
     size_t j = 0;
-    for (; j < count; ++j, v += width) add(p + j, v);
+    for (; j < count; ++j, v += width) add(p + j, v, kWhole);
+    if (kPairs && keys % 2 != 0) add(p + j, v, kFirst);
   }
 }
 
 // The same for the keys of a row's edges alone.
-template <class F>
+template <bool kPairs, class F>
 HWY_INLINE void ForEachEdge(const Head& head, const KeyChunk& chunk, const float* weights,
                             size_t column, const F& add) {
+  constexpr size_t kEach = kPairs ? 2 : 1;
   for (size_t n = 0; n < chunk.places; ++n) {
-    const size_t place = chunk.place[n];
-    const float* v = chunk.v[place / kBlock] + place % kBlock * head.value_dim;
-    add(weights + place, v + column);
+    const size_t place = chunk.place[n], lane = place % kBlock;
+    const float* v = chunk.v[place / kBlock] + lane / kEach * head.value_dim;
+    const uint32_t half = !kPairs ? kWhole : lane % 2 == 0 ? kFirst : kSecond;
+    add(weights + place - lane + lane / kEach, v + column, half);
   }
 }
 
 // kVectors vectors of columns of the output of kR rows, from column `column`. `tail`: the lanes
 // that exist of the only vector, if kTail.
-template <size_t kR, size_t kVectors, bool kTail>
+template <bool kPairs, size_t kR, size_t kVectors, bool kTail>
 HWY_INLINE void WeightedTile(F32 d, const Head& head, const KeyChunk& chunk, const float* weights,
                              size_t column, bool first, const RowStates& states) {
   static_assert(!kTail || kVectors == 1);
@@ -59,23 +67,26 @@ HWY_INLINE void WeightedTile(F32 d, const Head& head, const KeyChunk& chunk, con
       sums[i] = hn::Mul(before, hn::Set(d, states.rescale[i / kVectors]));
     });
   }
-  const auto add = [&](const float* p, const float* v) ATTEND_INLINE_LAMBDA {
+  const auto add = [&](const float* p, const float* v, uint32_t halves) ATTEND_INLINE_LAMBDA {
     VF values[kVectors];
     Unroll<kVectors>([&](auto i) ATTEND_INLINE_LAMBDA {
       values[i] = kTail ? LoadTail(d, v, tail) : hn::LoadU(d, v + i * kLanes);
+      if (halves != kWhole) {
+        const hn::RebindToUnsigned<F32> du;
+        values[i] = hn::And(values[i], hn::BitCast(d, hn::Set(du, halves)));
+      }
     });
     Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA {
-      const VF weight = hn::Set(d, p[r * kBlock]);
       Unroll<kVectors>([&](auto i) ATTEND_INLINE_LAMBDA {
         constexpr size_t s = r * kVectors + i;
-        sums[s] = hn::MulAdd(values[i], weight, sums[s]);
+        AddProduct<kPairs>(values[i], p + r * kBlock, sums[s]);
       });
     });
   };
   if (kR == 1 && head.args->edge_offsets != nullptr) {
-    ForEachEdge(head, chunk, weights, column, add);
+    ForEachEdge<kPairs>(head, chunk, weights, column, add);
   } else {
-    ForEachKey<kR>(head, chunk, weights, column, add);
+    ForEachKey<kPairs, kR>(head, chunk, weights, column, add);
   }
   Unroll<kR * kVectors>([&](auto i) ATTEND_INLINE_LAMBDA {
     float* to = head.out + (i / kVectors) * ld_out + column + (i % kVectors) * kLanes;
@@ -89,19 +100,19 @@ HWY_INLINE void WeightedTile(F32 d, const Head& head, const KeyChunk& chunk, con
   });
 }
 
-template <size_t kR>
+template <bool kPairs, size_t kR>
 HWY_INLINE void WeightedSum(F32 d, const Head& head, const KeyChunk& chunk, const float* weights,
                             bool first, const RowStates& states) {
   constexpr size_t kVectors = kR >= 4 ? 2 : 4;
   const size_t columns = head.value_dim;
   size_t c = 0;
   for (; c + kVectors * kLanes <= columns; c += kVectors * kLanes) {
-    WeightedTile<kR, kVectors, false>(d, head, chunk, weights, c, first, states);
+    WeightedTile<kPairs, kR, kVectors, false>(d, head, chunk, weights, c, first, states);
   }
   for (; c + kLanes <= columns; c += kLanes) {
-    WeightedTile<kR, 1, false>(d, head, chunk, weights, c, first, states);
+    WeightedTile<kPairs, kR, 1, false>(d, head, chunk, weights, c, first, states);
   }
-  if (c < columns) WeightedTile<kR, 1, true>(d, head, chunk, weights, c, first, states);
+  if (c < columns) WeightedTile<kPairs, kR, 1, true>(d, head, chunk, weights, c, first, states);
 }
 
 // What rows get that see nobody.

@@ -269,6 +269,18 @@ HWY_INLINE void NormalizeRows(F32 d, const Head& head, const KeyWalk& walk, bool
   }
 }
 
+// Each block's 16 weights of a row become pairs of bf16, in the first half of their place.
+HWY_INLINE void NarrowWeights([[maybe_unused]] F32 d, [[maybe_unused]] size_t count,
+                              [[maybe_unused]] float* weights) {
+#if HWY_TARGET == HWY_AVX3
+  const hn::Rebind<uint16_t, F32> d16;
+  for (size_t i = 0; i < count; i += kBlock) {
+    hn::Store(NarrowToBf16(hn::Load(d, weights + i)), d16,
+              reinterpret_cast<uint16_t*>(weights + i));
+  }
+#endif
+}
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
 }  // namespace attend

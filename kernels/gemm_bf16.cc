@@ -73,8 +73,7 @@ void GemmPanel(const GemmPanelArgs& args) {
 }
 
 #if HWY_TARGET == HWY_AVX3
-// With the unit. Highway 1.0.3 has no names for its instructions, and its target does not enable
-// them.
+// With the unit.
 using PairBlock = FloatBlock<uint32_t, 1>;  // of rows too, a lane is a pair of K
 
 struct MultiplyPairs {
@@ -97,9 +96,7 @@ struct MultiplyPairs {
         if constexpr (kStrips > 1) FetchNear(strip);
       });
       Unroll<kR * kVectors>([&](auto s) ATTEND_INLINE_LAMBDA {
-        asm("vdpbf16ps %2%{1to16%}, %1, %0"
-            : "+v"(sums[s].raw)
-            : "v"(columns[s % kVectors].raw), "m"(a[s / kVectors][i]));
+        AddPairProducts(columns[s % kVectors], a[s / kVectors] + i, sums[s]);
       });
     }
     block.StoreSums<kR, kVectors>(sums);

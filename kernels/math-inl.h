@@ -74,6 +74,38 @@ HWY_INLINE void StoreTail(VF v, F32 d, float* p, size_t n) {
 #endif
 }
 
+// The upper half of the bits is the bf16; adding just under half of its last place, and one more if
+// it is odd, rounds to the nearest with ties to even and carries into the exponent as it should.
+HWY_INLINE VF RoundToBf16(VF x) {
+  const F32 d;
+  const hn::RebindToUnsigned<F32> du;
+  const auto bits = hn::BitCast(du, x);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1u));
+  const auto rounded = hn::Add(hn::Add(bits, hn::Set(du, 0x7FFFu)), odd);
+  // Of a NaN the carry could make a number: it is made quiet instead.
+  const auto quiet = hn::Or(bits, hn::Set(du, 0x400000u));
+  const auto kept = hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(x)), quiet, rounded);
+  return hn::BitCast(d, hn::And(kept, hn::Set(du, 0xFFFF0000u)));
+}
+
+#if HWY_TARGET == HWY_AVX3
+// Of a CPU with AVX-512 BF16. Highway 1.0.3 has no names for these instructions, and its target
+// does not enable them. A lane of a vector of pairs holds two bf16, the first in its low half.
+
+// Rounds to bf16, as RoundToBf16 does but for denormals, which become 0.
+HWY_INLINE hn::Vec<hn::Rebind<uint16_t, F32>> NarrowToBf16(VF x) {
+  hn::Vec<hn::Rebind<uint16_t, F32>> narrow;
+  asm("vcvtneps2bf16 %1, %0" : "=v"(narrow.raw) : "v"(x.raw));
+  return narrow;
+}
+// In each lane: sum += second * second of *pair, then sum += first * first of *pair; each product
+// is exact, each sum rounded once, denormals are 0.
+template <class V>
+HWY_INLINE void AddPairProducts(V pairs, const float* pair, VF& sum) {
+  asm("vdpbf16ps %2%{1to16%}, %1, %0" : "+v"(sum.raw) : "v"(pairs.raw), "m"(*pair));
+}
+#endif
+
 // x 2^n by adding n to the exponent's bits; x and the result are normal numbers. `n` is what the
 // low bits of n + kRoundMagic hold.
 inline constexpr float kRoundMagic = 12582912.0f;  // 1.5 2^23: adding it rounds to an integer

@@ -20,20 +20,6 @@ namespace HWY_NAMESPACE {
 using U32 = hn::RebindToUnsigned<F32>;
 using I32 = hn::RebindToSigned<F32>;
 
-// The upper half of the bits is the bf16; adding just under half of its last place, and one more if
-// it is odd, rounds to the nearest with ties to even and carries into the exponent as it should.
-HWY_INLINE VF RoundToBf16(VF x) {
-  const F32 d;
-  const U32 du;
-  const auto bits = hn::BitCast(du, x);
-  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1u));
-  const auto rounded = hn::Add(hn::Add(bits, hn::Set(du, 0x7FFFu)), odd);
-  // Of a NaN the carry could make a number: it is made quiet instead.
-  const auto quiet = hn::Or(bits, hn::Set(du, 0x400000u));
-  const auto kept = hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(x)), quiet, rounded);
-  return hn::BitCast(d, hn::And(kept, hn::Set(du, 0xFFFF0000u)));
-}
-
 void RoundBf16(const PrepareRowsArgs& args) {
   const F32 d;
   const size_t k = static_cast<size_t>(args.k);
@@ -50,28 +36,27 @@ void RoundBf16(const PrepareRowsArgs& args) {
   }
 }
 
-// Two bf16 for a float. On AVX-512 a vector of floats leaves half a vector.
+#if HWY_TARGET == HWY_AVX3
 void PairBf16(const PrepareRowsArgs& args) {
   const F32 d;
-  const U32 du;
   const hn::Rebind<uint16_t, F32> d16;
   const size_t k = static_cast<size_t>(args.k);
   const size_t ld = static_cast<size_t>(PairedRowFloats(args.k));
-  const auto narrow = [&](VF x) ATTEND_INLINE_LAMBDA {
-    return hn::TruncateTo(d16, hn::ShiftRight<16>(hn::BitCast(du, RoundToBf16(x))));
-  };
   for (int64_t row = 0; row < args.rows; ++row) {
     const float* x = args.x + static_cast<size_t>(row) * k;
     auto* const out = reinterpret_cast<uint16_t*>(args.out + static_cast<size_t>(row) * ld);
     size_t i = 0;
-    for (; i + kLanes <= k; i += kLanes) hn::StoreU(narrow(hn::LoadU(d, x + i)), d16, out + i);
+    for (; i + kLanes <= k; i += kLanes) {
+      hn::StoreU(NarrowToBf16(hn::LoadU(d, x + i)), d16, out + i);
+    }
     if (i < k) {
       alignas(64) uint16_t tail[kLanes];
-      hn::StoreU(narrow(LoadTail(d, x + i, k - i)), d16, tail);
+      hn::Store(NarrowToBf16(LoadTail(d, x + i, k - i)), d16, tail);
       std::memcpy(out + i, tail, (k - i + 1) / 2 * 2 * sizeof(uint16_t));
     }
   }
 }
+#endif
 
 // The bits of the largest magnitude of `k` elements. Magnitudes order as their bits do, infinity
 // above all numbers and NaN above infinity, so nothing is lost, as it would be by a maximum of
@@ -163,11 +148,10 @@ HWY_AFTER_NAMESPACE();
 namespace attend {
 
 HWY_EXPORT(RoundBf16);
-HWY_EXPORT(PairBf16);
 HWY_EXPORT(Quantize);
 HWY_EXPORT(QuantizeQuads);
 PrepareRowsFn BindRoundBf16() { return ATTEND_BIND(RoundBf16); }
-PrepareRowsFn BindPairBf16() { return ATTEND_BIND(PairBf16); }
+PrepareRowsFn BindPairBf16() { return N_AVX3::PairBf16; }
 PrepareRowsFn BindQuantizeQuads() { return ATTEND_BIND(QuantizeQuads); }
 PrepareRowsFn BindQuantize() { return ATTEND_BIND(Quantize); }
 

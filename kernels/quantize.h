@@ -21,7 +21,8 @@ using PrepareRowsFn = void (*)(const PrepareRowsArgs&);
 constexpr int64_t RoundedRowFloats(int64_t k) { return (k + 1) / 2 * 2; }
 PrepareRowsFn BindRoundBf16();
 
-// The same as bf16, two for a float, the first in its low half.
+// The same as bf16, two for a float, the first in its low half; denormals become 0. By the CPU's
+// unit: requires BoundIsa() >= kAvx512Bf16.
 constexpr int64_t PairedRowFloats(int64_t k) { return (k + 1) / 2; }
 PrepareRowsFn BindPairBf16();
 

@@ -36,12 +36,13 @@ class AttentionStep final : public Step {
       const int32_t sequence = batch.sequence_of[row];
       const int64_t end = std::min<int64_t>(row_end, batch.offsets[sequence + 1]);
       const SequenceKeys& seen = batch.keys[static_cast<int>(memory_)][sequence];
-      const int64_t before = seen.first_row * spec_.kv_heads;
       attention_(
           {.spec = &spec_,
            .q = state.q + row * ldq,
-           .packed_k = state.k + before * spec_.key_dim,
-           .packed_v = state.v + before * spec_.value_dim,
+           .packed_k = state.k +
+                       PackedKeyFloats(seen.first_row, spec_.kv_heads, spec_.key_dim, spec_.pairs),
+           .packed_v = state.v + PackedValueFloats(seen.first_row, spec_.kv_heads, spec_.value_dim,
+                                                   spec_.pairs),
            .blocks = seen.blocks,
            .out = y + (row - context.row_begin) * ld_out,
            .query_begin = batch.positions[row],

@@ -110,6 +110,18 @@ inline AttentionSpec CrossAttentionSpec(const ModelConfig& c) {
   return spec;
 }
 
+// Whether scores and sums of the attention NAME are in bf16: if its projections are less exact than
+// f32 and the CPU has a unit for it, unless the weights are recorded. Decoders attend in f32: their
+// keys come row by row.
+inline bool AttendsInPairs(const Graph& graph, const std::string& name) {
+  const ModelConfig& c = graph.config();
+  const bool rounded = graph.LayerType(name + ".q") != GemmType::kF32 &&
+                       graph.LayerType(name + ".k") != GemmType::kF32 &&
+                       graph.LayerType(name + ".v") != GemmType::kF32;
+  return rounded && CanAttendInPairs() && !IsDecoder(c) && c.score != Score::kAdditive &&
+         !graph.recorded().any();
+}
+
 // The spec of self-attention as the config has it; `name` is the layer's "layers.0.attention", and
 // `prefix` goes before the names of tables that layers share. The relative bias of a decoder knows
 // one direction, that of an encoder two.
@@ -135,6 +147,7 @@ inline Result<AttentionSpec> SelfAttentionSpec(Graph& graph, const std::string& 
   }
   spec.normalizer = KernelNormalizer(c.normalizer);
   spec.divide_by_seen = c.normalizer_length;
+  spec.pairs = AttendsInPairs(graph, name);
   return spec;
 }
 
@@ -154,6 +167,7 @@ inline std::string DescribeAttention(const AttentionSpec& spec) {
   }
   text += kNormalizers[static_cast<int>(spec.normalizer)];
   if (spec.divide_by_seen) text += " by length";
+  if (spec.pairs) text += ", bf16";
   return text + ", " + std::to_string(spec.heads) + " heads of " + std::to_string(spec.value_dim) +
          " over " + std::to_string(spec.kv_heads);
 }

@@ -27,12 +27,18 @@ struct HeadGroups {
   int64_t heads = 0, kv_heads = 0;     // H, G
   int64_t key_dim = 0, value_dim = 0;  // A, E
   int64_t size = 1;                    // kv heads a group
+  bool pairs = false;                  // of keys and values: see AttentionSpec
   int64_t queries_per_kv() const { return heads / kv_heads; }
   int64_t count() const { return kv_heads / size; }
   int64_t query_columns() const { return size * queries_per_kv() * key_dim; }
   int64_t key_columns() const { return size * key_dim; }
   int64_t value_columns() const { return size * value_dim; }
   int64_t columns() const { return query_columns() + key_columns() + value_columns(); }
+  // Floats that a row takes at most where all groups are packed.
+  int64_t packed_key_columns() const { return PackedKeyFloats(1, kv_heads, key_dim, pairs); }
+  int64_t packed_value_columns() const {
+    return (PackedValueFloats(kKeyBlock, kv_heads, value_dim, pairs) + kKeyBlock - 1) / kKeyBlock;
+  }
 };
 
 // The largest group whose panel is at most 192 columns wide (the width at which a call's overhead
@@ -41,7 +47,8 @@ inline HeadGroups GroupHeads(const AttentionSpec& spec) {
   HeadGroups groups{.heads = spec.heads,
                     .kv_heads = spec.kv_heads,
                     .key_dim = spec.key_dim,
-                    .value_dim = spec.value_dim};
+                    .value_dim = spec.value_dim,
+                    .pairs = spec.pairs};
   for (int64_t size = spec.kv_heads; size >= 1; --size) {
     groups.size = size;
     if (spec.kv_heads % size == 0 && groups.columns() <= 192) return groups;
@@ -163,12 +170,15 @@ class QkvStep final : public Step {
       const int32_t sequence = batch.sequence_of[row];
       const int64_t end = std::min<int64_t>(row_end, batch.offsets[sequence + 1]);
       const SequenceKeys& place = batch.keys[static_cast<int>(projections_.memory)][sequence];
-      const int64_t before = place.first_row * groups_.kv_heads;
       const float* k = context.panel + (row - context.row_begin) * columns() + query_columns();
       pack_({.k = k,
              .v = k + groups_.key_columns(),
-             .packed_k = context.states[state_].k + before * groups_.key_dim,
-             .packed_v = context.states[state_].v + before * groups_.value_dim,
+             .packed_k =
+                 context.states[state_].k +
+                 PackedKeyFloats(place.first_row, groups_.kv_heads, groups_.key_dim, groups_.pairs),
+             .packed_v =
+                 context.states[state_].v + PackedValueFloats(place.first_row, groups_.kv_heads,
+                                                              groups_.value_dim, groups_.pairs),
              .blocks = place.blocks,
              .rows = end - row,
              .position = batch.positions[row],
@@ -178,7 +188,8 @@ class QkvStep final : public Step {
              .key_dim = groups_.key_dim,
              .value_dim = groups_.value_dim,
              .head_begin = group * groups_.size,
-             .head_end = (group + 1) * groups_.size});
+             .head_end = (group + 1) * groups_.size,
+             .pairs = groups_.pairs});
       row = end;
     }
   }
@@ -233,8 +244,8 @@ inline Result<int> AddQkv(Graph& graph, Value x, const std::string& name, const 
   if (!transform.ok()) return transform.status();
   const int state = graph.NextState({.memory = projections.memory,
                                      .query_columns = groups.heads * groups.key_dim,
-                                     .key_columns = groups.kv_heads * groups.key_dim,
-                                     .value_columns = groups.kv_heads * groups.value_dim});
+                                     .key_columns = groups.packed_key_columns(),
+                                     .value_columns = groups.packed_value_columns()});
   Node node;
   node.reads = {x};
   const int kernel = graph.UseKernel(linear->kernel);
