@@ -123,7 +123,7 @@ using AttentionFn = void (*)(const AttentionArgs&);
 // is more than 87.3 below the row's largest; a row that sees nobody gives zeros; scores that
 // overflow make no NaN and no inf under softmax.
 // Error: 2e-6 (1 + |out|) for scores up to 10 and values around 1; a score s adds |s| 2^-24 to its
-// weight's relative error. In pairs, of keys, values and scale q that were rounded: 2^-9 sum w |v|.
+// weight's relative error. In pairs, of keys, values and scale q that were rounded: 2^-8 sum |w v|.
 // The bits of an output row depend on its query, its position and the keys and values that it sees
 // alone: not on query_begin, query_count, head_begin or head_end, nor on keys that it does not see.
 AttentionFn BindAttention();

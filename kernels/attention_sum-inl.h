@@ -44,8 +44,13 @@ HWY_INLINE void ForEachEdge(const Head& head, const KeyChunk& chunk, const float
   for (size_t n = 0; n < chunk.places; ++n) {
     const size_t place = chunk.place[n], lane = place % kBlock;
     const float* v = chunk.v[place / kBlock] + lane / kEach * head.value_dim;
-    const uint32_t half = !kPairs ? kWhole : lane % 2 == 0 ? kFirst : kSecond;
-    add(weights + place - lane + lane / kEach, v + column, half);
+    uint32_t halves = kWhole;
+    if (kPairs && (n + 1 == chunk.places || chunk.place[n + 1] / 2 != place / 2)) {
+      halves = lane % 2 == 0 ? kFirst : kSecond;  // its weight alone is not 0
+    } else if (kPairs) {
+      ++n;
+    }
+    add(weights + place - lane + lane / kEach, v + column, halves);
   }
 }
 

@@ -17,7 +17,7 @@ using PrepareRowsFn = void (*)(const PrepareRowsArgs&);
 // out = x rounded to the nearest bf16, ties to even, still as f32; behind an odd K one zero, since
 // the GEMM takes two of K at a time. As IEEE has it: what is nearer to 2^128 than to the largest
 // bf16 becomes infinity, NaN stays NaN, denormals are kept.
-// Error: 2^-9 |x|, or 2^-134 where x is denormal.
+// Error: 2^-8 |x|, or 2^-134 where x is denormal.
 constexpr int64_t RoundedRowFloats(int64_t k) { return (k + 1) / 2 * 2; }
 PrepareRowsFn BindRoundBf16();
 

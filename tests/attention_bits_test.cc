@@ -20,10 +20,12 @@ using testing::GuardedFloats;
 using testing::kNan;
 
 // A few members of the family with all parts among them.
-constexpr int kKinds = 14;
+constexpr int kParts = 14;
+constexpr int kKinds = 2 * kParts;  // the second half in pairs
 void SetKind(int kind, AttentionProblem& p) {
   using N = AttentionNormalizer;
-  switch (kind) {
+  if (kind >= kParts) p.SetPairs();
+  switch (kind % kParts) {
     case 0:
       return;
     case 1:
@@ -43,18 +45,22 @@ void SetKind(int kind, AttentionProblem& p) {
     case 8:
       return p.SetCausal(), p.SetWindow(20, 0, 0);
     case 9:
-      return p.SetCausal(), p.SetAdditive();
+      p.SetCausal();
+      if (!p.spec.pairs) p.SetAdditive();
+      return;
     case 10:
       return p.SetWindow(37, 5, 9), p.SetNormalizer(N::kRelu);
     case 11:
-      return p.SetWindow(3, 700, 2), p.SetAdditive();
+      p.SetWindow(3, 700, 2);
+      if (!p.spec.pairs) p.SetAdditive();
+      return;
     case 12:
       return p.SetEdges(0.05);
     default:
       return p.SetDenseBias(0.4), p.SetAlibi();
   }
 }
-bool Grows(int kind) { return kind >= 4 && kind <= 9; }
+bool Grows(int kind) { return kind % kParts >= 4 && kind % kParts <= 9; }
 
 // Any split of the queries and heads over calls gives the same bits.
 TEST(AttentionBits, AnySplitOfRowsAndHeads) {
@@ -64,7 +70,7 @@ TEST(AttentionBits, AnySplitOfRowsAndHeads) {
     for (int kind = 0; kind < kKinds; ++kind) {
       AttentionProblem problem(shape, 30);
       SetKind(kind, problem);
-      testing::ForEachIsa([&](Isa) {
+      problem.ForEachIsa([&](Isa) {
         const std::vector<float> all = problem.Run();
         testing::Random random(7);
         for (int round = 0; round < 6; ++round) {
@@ -98,7 +104,7 @@ TEST(AttentionBits, DecodingEqualsTheWholePass) {
       if (!Grows(kind)) continue;
       AttentionProblem problem({length, length, 2, 1, 20, 24}, 31);
       SetKind(kind, problem);
-      testing::ForEachIsa([&](Isa) {
+      problem.ForEachIsa([&](Isa) {
         const std::vector<float> whole = problem.Run();
         std::fill_n(problem.packed_k.data(), problem.Padded() * 20, kNan);
         std::fill_n(problem.packed_v.data(), problem.Padded() * 24, kNan);
@@ -133,7 +139,7 @@ TEST(AttentionBits, BlocksMayLieAnywhere) {
       for (int64_t i = room - 1; i > 0; --i) {
         std::swap(blocks[static_cast<size_t>(i)], blocks[static_cast<size_t>(random.Below(i + 1))]);
       }
-      testing::ForEachIsa([&](Isa) {
+      problem.ForEachIsa([&](Isa) {
         const std::vector<float> want = problem.Run();
         GuardedFloats k(room * kKeyBlock * 2 * 12, kNan), v(room * kKeyBlock * 2 * 20, kNan);
         PackKvArgs pack = problem.PackArgs();
@@ -156,21 +162,24 @@ TEST(AttentionBits, BlocksMayLieAnywhere) {
 // A graph in which everybody sees everybody is no graph.
 TEST(AttentionBits, AllEdgesEqualNone) {
   for (const int64_t keys : {1, 40, 513, 1100}) {
-    AttentionProblem problem({9, keys, 2, 2, 12, 20}, 34);
-    testing::ForEachIsa([&](Isa) {
-      problem.edge_offsets.clear();
-      const std::vector<float> want = problem.Run();
-      problem.SetEdges(2.0);
-      for (int64_t i = 0; i < 9; ++i) {  // SetEdges leaves some rows without any
-        problem.edge_offsets[static_cast<size_t>(i)] = static_cast<int32_t>(i * keys);
-      }
-      problem.edge_offsets[9] = static_cast<int32_t>(9 * keys);
-      problem.edge_keys.resize(static_cast<size_t>(9 * keys));
-      for (size_t n = 0; n < problem.edge_keys.size(); ++n) {
-        problem.edge_keys[n] = static_cast<int32_t>(static_cast<int64_t>(n) % keys);
-      }
-      testing::ExpectSameBits(problem.Run(), want, "all edges");
-    });
+    for (const bool pairs : {false, true}) {
+      AttentionProblem problem({9, keys, 2, 2, 12, 20}, 34);
+      if (pairs) problem.SetPairs();
+      problem.ForEachIsa([&](Isa) {
+        problem.edge_offsets.clear();
+        const std::vector<float> want = problem.Run();
+        problem.SetEdges(2.0);
+        for (int64_t i = 0; i < 9; ++i) {  // SetEdges leaves some rows without any
+          problem.edge_offsets[static_cast<size_t>(i)] = static_cast<int32_t>(i * keys);
+        }
+        problem.edge_offsets[9] = static_cast<int32_t>(9 * keys);
+        problem.edge_keys.resize(static_cast<size_t>(9 * keys));
+        for (size_t n = 0; n < problem.edge_keys.size(); ++n) {
+          problem.edge_keys[n] = static_cast<int32_t>(static_cast<int64_t>(n) % keys);
+        }
+        testing::ExpectSameBits(problem.Run(), want, problem.Describe());
+      });
+    }
   }
 }
 

@@ -58,9 +58,13 @@ const std::vector<Part>& Parts() {
 TEST(AttentionFamily, EveryPartAloneEqualsItsTwin) {
   for (const AttentionShape& shape : kShapes) {
     for (const Part part : Parts()) {
-      AttentionProblem problem(shape, 2);
-      part(problem);
-      problem.ExpectEqualsTwin();
+      for (const bool pairs : {false, true}) {
+        AttentionProblem problem(shape, 2);
+        part(problem);
+        if (pairs && problem.spec.additive != nullptr) continue;
+        if (pairs) problem.SetPairs();
+        problem.ExpectEqualsTwin();
+      }
     }
   }
 }
@@ -97,6 +101,9 @@ TEST(AttentionFamily, RandomCombinationsEqualTheirTwins) {
     AttentionProblem problem(shape, static_cast<uint64_t>(round) + 50);
     SetAtRandom(random, problem);
     problem.ExpectEqualsTwin();
+    if (problem.spec.additive != nullptr) continue;
+    problem.SetPairs();
+    problem.ExpectEqualsTwin();
   }
 }
 
@@ -106,6 +113,9 @@ TEST(AttentionFamily, LongSequencesEqualTheirTwins) {
     for (size_t i = 0; i < Parts().size(); ++i) {
       AttentionProblem problem({14, keys, 2, 1, 8, 8, keys - 14}, 3);
       Parts()[i](problem);
+      problem.ExpectEqualsTwin();
+      if (problem.spec.additive != nullptr) continue;
+      problem.SetPairs();
       problem.ExpectEqualsTwin();
     }
   }
@@ -150,7 +160,7 @@ TEST(AttentionFamily, UnseenKeysDoNotCount) {
       problem.SetCausal();
       problem.SetWindow(9, 3, 0);
       problem.SetNormalizer(normalizer);
-      testing::ForEachIsa([&](Isa) {
+      problem.ForEachIsa([&](Isa) {
         problem.k.FillNormal(16);
         problem.v.FillNormal(17);
         const std::vector<float> want = problem.Run();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
@@ -123,7 +124,20 @@ class AttentionProblem {
     what += std::string(" ") + Name(normalizer) + (divide_by_seen ? " by length" : "");
   }
 
+  // By the CPU's bf16 unit; not with SetAdditive.
+  void SetPairs() {
+    spec.pairs = true;
+    what += " pairs";
+  }
+
   // ---- Running it ----
+
+  // Once for each ISA; of pairs, for the one that has the unit, if this CPU does.
+  void ForEachIsa(const std::function<void(Isa)>& test) const {
+    testing::ForEachIsaAndUnit([&](Isa isa) {
+      if (spec.pairs ? CanAttendInPairs() : isa <= Isa::kAvx512) test(isa);
+    });
+  }
 
   int64_t Padded() const { return (shape.keys + kKeyBlock - 1) / kKeyBlock * kKeyBlock; }
   int64_t ld_bias() const { return shape.keys + 1; }
@@ -139,7 +153,8 @@ class AttentionProblem {
             .kv_heads = shape.kv_heads,
             .key_dim = shape.key_dim,
             .value_dim = shape.value_dim,
-            .head_end = shape.kv_heads};
+            .head_end = shape.kv_heads,
+            .pairs = spec.pairs};
   }
 
   // Of rows [begin, begin + count).
@@ -218,7 +233,36 @@ class AttentionProblem {
     input.normalizer =
         static_cast<reference::Normalizer>(static_cast<int>(spec.normalizer));  // the same order
     input.divide_by_seen = spec.divide_by_seen;
+    if (spec.pairs) RoundInput(&input);
     return input;
+  }
+
+  // What pairs round; of the weights too, which the twin does not.
+  void RoundInput(reference::AttentionInput* input) const {
+    const bool powers = spec.normalizer <= AttentionNormalizer::kSoftmax1 ||
+                        spec.normalizer == AttentionNormalizer::kSigmoid;
+    const float unit = powers ? 1.44269504f : 1.0f, scale = spec.scale * unit;
+    for (double& x : input->q.data) x = reference::RoundBf16(static_cast<float>(x) * scale);
+    for (double& x : input->k.data) x = reference::RoundBf16(x);
+    for (double& x : input->v.data) x = reference::RoundBf16(x);
+    input->scale = 1.0 / static_cast<double>(unit);
+  }
+
+  // Of the rounding of weights: 2^-8 times the sum of |w v|, which with weights that are scores is
+  // that of their positive and negative parts.
+  reference::Matrix RoundingBounds() const {
+    reference::AttentionInput input = Input();
+    for (double& value : input.v.data) value = std::abs(value);
+    reference::Matrix bounds = reference::Attention(input);
+    if (spec.normalizer == AttentionNormalizer::kNone) {
+      input.normalizer = static_cast<reference::Normalizer>(AttentionNormalizer::kRelu);
+      const reference::Matrix positive = reference::Attention(input);
+      for (size_t i = 0; i < bounds.data.size(); ++i) {
+        bounds.data[i] = 2 * positive.data[i] - bounds.data[i];
+      }
+    }
+    for (double& bound : bounds.data) bound *= 0x1p-8;
+    return bounds;
   }
 
   // The bound of the header. Weights that are not divided by their sum add up to about the number
@@ -250,7 +294,17 @@ class AttentionProblem {
   // Holds the kernel against the twin on every ISA.
   void ExpectEqualsTwin() {
     const reference::Matrix want = reference::Attention(Input());
-    ForEachIsa([&](Isa) { ExpectNear(Run(), want.data, Absolute(), 4e-6, Describe()); });
+    const reference::Matrix rounding = spec.pairs ? RoundingBounds() : reference::Matrix();
+    ForEachIsa([&](Isa) {
+      const std::vector<float> got = Run();
+      if (!spec.pairs) return ExpectNear(got, want.data, Absolute(), 4e-6, Describe());
+      for (size_t i = 0; i < got.size(); ++i) {
+        // Scores are of sums that the unit rounds differently: a little more than in f32.
+        ASSERT_NEAR(got[i], want.data[i],
+                    rounding.data[i] + 4 * Absolute() + 1e-5 * std::abs(want.data[i]))
+            << Describe() << " element " << i;
+      }
+    });
   }
 
   AttentionShape shape;
