@@ -208,6 +208,7 @@ PlanCosts SumCosts(const Plan& plan) {
 }  // namespace
 
 Result<Plan> CompilePlan(Graph graph, int64_t max_tokens, int64_t max_sequences) {
+  graph.weights().Trim();
   Plan plan;
   plan.values = std::move(graph.values());
   plan.kernels = graph.kernels();

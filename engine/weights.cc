@@ -153,6 +153,11 @@ EmbeddingTable WeightCache::GetTable(const std::string& name) const {
   return table;
 }
 
+void WeightCache::Trim() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  pool_->Trim();
+}
+
 size_t WeightCache::packed_bytes() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   size_t bytes = 0;

@@ -55,6 +55,8 @@ class WeightCache {
 
   bool Has(const std::string& name) const { return file_->FindTensor(name).has_value(); }
   size_t packed_bytes() const;
+  // All that a plan needs has been packed: gives back what memory is left over.
+  void Trim();
 
  private:
   Result<std::shared_ptr<const LinearKernel>> GetKernel(int64_t n, int64_t k, Panels panels,

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 
@@ -10,7 +11,7 @@ namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kMapFrom = 2 * kHugePage;
-// Of a pool. What is not used of it costs address space alone.
+// Of a pool. What is not used of it costs address space alone, and that until Trim.
 constexpr size_t kChunk = 16 * kHugePage;
 
 }  // namespace
@@ -52,10 +53,24 @@ void* AlignedPool::AddChunk(size_t bytes) {
   return memory;
 }
 
+void AlignedPool::Trim() {
+  if (free_bytes_ == 0) return;
+  Chunk& chunk = chunks_.back();
+  const size_t used = chunk.bytes - free_bytes_;
+  // Whole huge pages, and so much that FreeAligned knows it as mapped.
+  const size_t kept = std::max(RoundUp(used, kHugePage), kMapFrom);
+  const size_t mapped = RoundUp(chunk.bytes, kHugePage);
+  if (kept >= mapped) return;
+  munmap(static_cast<char*>(chunk.memory) + kept, mapped - kept);
+  chunk.bytes = kept;
+  free_bytes_ = kept - used;
+}
+
 void* AlignedPool::Take(size_t bytes) {
   bytes = RoundUp(bytes == 0 ? 1 : bytes, size_t{64});
   if (expected_ < kMapFrom) return AddChunk(bytes);
   if (free_bytes_ < bytes) {
+    Trim();
     const size_t chunk = bytes > kChunk ? bytes : kChunk;
     free_ = static_cast<char*>(AddChunk(chunk));
     free_bytes_ = free_ == nullptr ? 0 : chunk;

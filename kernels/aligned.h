@@ -30,6 +30,8 @@ class AlignedPool {
 
   // `bytes` of memory aligned to 64 bytes, or null.
   void* Take(size_t bytes);
+  // Gives the pages back behind what has been taken; more can be taken after that.
+  void Trim();
 
  private:
   struct Chunk {
@@ -40,7 +42,7 @@ class AlignedPool {
 
   size_t expected_;
   std::vector<Chunk> chunks_;
-  char* free_ = nullptr;  // of the last chunk
+  char* free_ = nullptr;  // the rest of the last chunk
   size_t free_bytes_ = 0;
 };
 

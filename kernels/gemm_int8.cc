@@ -168,6 +168,8 @@ struct Multiply {
       totals[s] = block.begin > 0 ? hn::LoadU(d, c_at(s)) : hn::Zero(d);
     });
     for (size_t i = block.begin; i < block.end; i += kGroup / Unit::kEach) {
+      // Sums take all registers here: totals are kept out of them, or some of each are moved about.
+      if constexpr (Unit::kRows == kMostRows) asm volatile("" : : "r"(totals) : "memory");
       AddGroup<Unit, kR, kStrips>(block, i, totals);
     }
     if (block.end == block.elements) {

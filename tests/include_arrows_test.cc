@@ -50,8 +50,8 @@ struct Door {
 
 const std::vector<Door>& Doors() {
   static const std::vector<Door> doors = {
-      {"dnnl", {"kernels/gemm"}},
-      {"oneapi/dnnl", {"kernels/gemm"}},
+      {"dnnl", {"kernels/gemm", "bench/harness/onednn_gemm"}},
+      {"oneapi/dnnl", {"kernels/gemm", "bench/harness/onednn_gemm"}},
       {"omp.h",
        {"engine/parallel", "tests/parallel_test", "tests/openmp_host_test", "tests/manners_test"}},
       {"immintrin.h", {"kernels/", "engine/parallel"}},  // parallel: the pause of a spin barrier

@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "bench/harness/machine.h"
+#include "bench/harness/onednn_gemm.h"
 #include "bench/harness/read_rate.h"
 #include "bench/harness/timing.h"
 #include "engine/config.h"
 #include "engine/parallel.h"
 #include "kernels/aligned.h"
 #include "kernels/gemm.h"
-#include "kernels/gemm_highway.h"
 
 namespace attend::bench {
 namespace {
@@ -133,44 +133,30 @@ Result<GemmRate> MeasureEngineGemm(GemmType type, int threads, double seconds, i
   return rate;
 }
 
-// attend's own, where plans run another one.
-GemmRate MeasureOwnGemm(int threads, double seconds, int64_t n, int64_t k) {
-  const GemmKernels kernels = BindGemm(GemmType::kF32);
-  const auto packed = std::make_shared<AlignedFloats>(
-      static_cast<size_t>(PackedPanelBytes(GemmType::kF32, n, k)) / sizeof(float));
-  const AlignedFloats w = SomeFloats(n * k);
-  kernels.pack({.w = w.data(), .packed = packed->data(), .columns = n, .k = k});
-  const std::vector<float> bias(static_cast<size_t>(n));
-  const GemmPanelFn gemm = kernels.run;
-  const auto make = [&, packed] {
-    const auto matrices = std::make_shared<Matrices>(n, k);
-    return Work{[&bias, gemm, packed, matrices, n, k] {
-                  gemm({.a = matrices->a.data(),
-                        .packed = packed->data(),
-                        .bias = bias.data(),
-                        .c = matrices->c.data(),
-                        .rows = kRows,
-                        .columns = n,
-                        .k = k});
-                },
-                GemmFlops(n, k)};
+// oneDNN's, of which the rate of nothing is 0.
+GemmRate MeasureOneDnn(Precision precision, int threads, double seconds, int64_t n, int64_t k) {
+  const OneOpenMpThread guard;
+  const std::unique_ptr<OneDnnGemm> probe = OneDnnGemm::Create(precision, kRows, n, k);
+  if (probe == nullptr) return {};
+  const auto make = [=] {
+    const std::shared_ptr<OneDnnGemm> gemm = OneDnnGemm::Create(precision, kRows, n, k);
+    return Work{[gemm] { gemm->Run(); }, GemmFlops(n, k)};
   };
-  GemmRate rate{.implementation = std::string("f32 attend:") + IsaName(BoundIsa()), .n = n, .k = k};
+  GemmRate rate{.implementation = probe->name(), .n = n, .k = k};
   rate.one_core = RateOfAll(1, seconds, make);
   rate.all = threads == 1 ? rate.one_core : RateOfAll(threads, seconds, make);
   return rate;
 }
 
-// The best of all shapes, and in f32 of both implementations.
-Result<GemmRate> MeasureGemm(GemmType type, int threads, double seconds) {
+// The best of all shapes and of both implementations.
+Result<GemmRate> MeasureGemm(GemmType type, Precision precision, int threads, double seconds) {
   GemmRate best;
   for (const auto& [n, k] : kShapes) {
     const Result<GemmRate> engine = MeasureEngineGemm(type, threads, seconds, n, k);
     if (!engine.ok()) return engine.status();
     if (engine->all > best.all) best = *engine;
-    if (type != GemmType::kF32 || engine->implementation.starts_with("f32 attend:")) continue;
-    const GemmRate own = MeasureOwnGemm(threads, seconds, n, k);
-    if (own.all > best.all) best = own;
+    const GemmRate library = MeasureOneDnn(precision, threads, seconds, n, k);
+    if (library.all > best.all) best = library;
   }
   return best;
 }
@@ -232,7 +218,7 @@ Result<Rates> MeasureRates(int threads, double seconds) {
   for (const auto& [type, precision] :
        {std::pair(GemmType::kF32, Precision::kF32), std::pair(GemmType::kBf16, Precision::kBf16),
         std::pair(GemmType::kInt8, Precision::kInt8)}) {
-    Result<GemmRate> rate = MeasureGemm(type, threads, seconds);
+    Result<GemmRate> rate = MeasureGemm(type, precision, threads, seconds);
     if (!rate.ok()) return rate.status();
     rate->precision = precision;
     rates.gemm.push_back(*std::move(rate));

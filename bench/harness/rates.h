@@ -13,10 +13,10 @@
 
 namespace attend::bench {
 
-// The best packed GEMM of a precision: 64 rows, weights in L2.
+// The best packed GEMM of a precision, the engine's or oneDNN's: 64 rows, weights in L2.
 struct GemmRate {
   Precision precision = Precision::kF32;
-  std::string implementation;  // "f32 attend:avx2", "f32 brg:avx512_core"
+  std::string implementation;  // "f32 attend:avx2", "oneDNN brg:avx512_core"
   int64_t n = 0, k = 0;        // the shape that was fastest
   double one_core = 0;         // FLOP/s of one thread alone
   double all = 0;              // and of all threads at once, together

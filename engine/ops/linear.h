@@ -45,11 +45,21 @@ inline GatedFn BindGated(Activation activation) {
   }
 }
 
+// The rate of a GEMM beside that of f32: docs/performance.md.
+inline double RateBesideF32(GemmType type) {
+  switch (type) {
+    case GemmType::kBf16:
+      return BoundIsa() >= Isa::kAvx512Bf16 ? 2.0 : 1.0;
+    case GemmType::kInt8:
+      return BoundIsa() >= Isa::kAvx512Vnni ? 3.5 : 1.6;
+    default:
+      return 1.0;
+  }
+}
+
 inline StepCost LinearCost(const Linear& linear) {
-  // Of int8 on AVX2, beside f32: docs/performance.md.
-  constexpr double kInt8Rate = 1.6;
   return {.flops_per_row = 2.0 * static_cast<double>(linear.kernel->n() * linear.kernel->k()),
-          .flop_rate = linear.kernel->type() == GemmType::kInt8 ? kInt8Rate : 1.0,
+          .flop_rate = RateBesideF32(linear.kernel->type()),
           .weight_bytes = static_cast<double>(linear.weights->bytes())};
 }
 
