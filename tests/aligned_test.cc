@@ -28,7 +28,9 @@ void CheckPieces(size_t expected) {
   pool.Trim();
   for (size_t i = 0; i < pieces.size(); ++i) {
     for (size_t b = 0; b < sizes[i]; b += 4093) ASSERT_EQ(pieces[i][b], i + 1) << i << " " << b;
-    if (sizes[i] > 0) ASSERT_EQ(pieces[i][sizes[i] - 1], i + 1) << i;
+    if (sizes[i] > 0) {
+      ASSERT_EQ(pieces[i][sizes[i] - 1], i + 1) << i;
+    }
   }
 }
 
