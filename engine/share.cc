@@ -107,25 +107,32 @@ void CutShares(Share share, std::span<const int32_t> offsets, int parts,
   }
 }
 
+// Units are of two thirds of `unit_rows` at least, but for a cut that falls short of it.
 size_t MostUnits(int64_t tokens, int64_t unit_rows) {
-  return static_cast<size_t>(tokens / (unit_rows - kKeyBlock + 1)) + 1;
+  return static_cast<size_t>(tokens / (unit_rows * 2 / 3 - kKeyBlock + 1)) + 1;
 }
 
 size_t CutUnits(std::span<const int32_t> offsets, int parts, int64_t unit_rows,
                 std::span<int64_t> ends) {
   const int64_t tokens = offsets.back();
   if (!ManyRows(offsets, parts, unit_rows)) return 0;
+  // As many for every thread, and all alike: a last one alone would be waited for.
+  const int64_t rounds = (tokens + parts * unit_rows - 1) / (parts * unit_rows);
   size_t count = 0;
   auto border = offsets.begin();  // the first one behind the unit's begin
   for (int64_t begin = 0; begin < tokens; ++count) {
-    border = std::upper_bound(border, offsets.end(), begin);
-    int64_t end = begin + unit_rows;
-    if (end >= tokens) {
-      end = tokens;
-    } else {
-      const auto after = std::upper_bound(border, offsets.end(), end);
+    const int64_t left = tokens - begin;
+    const int64_t planned = std::max<int64_t>(rounds * parts - static_cast<int64_t>(count), 1);
+    const int64_t units = std::max(planned, (left + unit_rows - 1) / unit_rows);
+    const int64_t target = begin + (left + units - 1) / units;
+    int64_t end = tokens;
+    if (target < tokens) {
+      border = std::upper_bound(border, offsets.end(), begin);
+      const auto after = std::upper_bound(border, offsets.end(), target);
       const int64_t start = *(after - 1);
-      end = start + (end - start) / kKeyBlock * kKeyBlock;
+      end = start + (target - start) / kKeyBlock * kKeyBlock;
+      const int64_t next = std::min<int64_t>(end + kKeyBlock, *after);
+      if (end <= begin || (next - target < target - end && next - begin <= unit_rows)) end = next;
     }
     ends[count] = end;
     begin = end;

@@ -46,10 +46,10 @@ struct ThreadShare {
 void CutShares(Share share, std::span<const int32_t> offsets, int parts,
                std::span<ThreadShare> shares);
 
-// Share::kRows of many rows: units of at most `unit_rows` (a multiple of a block of keys) that the
-// threads take one by one, so that a thread whose core is taken away or slower takes fewer. Fills
-// `ends` with where each unit ends and returns how many there are: enough for every thread to have
-// two or more, else 0 (equal parts are fairer then).
+// Share::kRows of many rows: units of about equal size, at most `unit_rows` (a multiple of a block
+// of keys), that the threads take one by one, so that a thread whose core is taken away or slower
+// takes fewer. Fills `ends` with where each unit ends and returns how many there are: enough for
+// every thread to have two or more, else 0 (equal parts are fairer then).
 size_t CutUnits(std::span<const int32_t> offsets, int parts, int64_t unit_rows,
                 std::span<int64_t> ends);
 
