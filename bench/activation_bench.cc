@@ -13,7 +13,13 @@ void BM_Activation(benchmark::State& state, ActivationFn (*bind)(), const cases:
   bench::Floats x(c.rows * c.width), bias(c.width);
   // In place again and again the values drift, but no function here has a path that depends on
   // them, and the bias keeps them from becoming denormals.
-  const ActivationArgs args{x.data(), bias.data(), c.rows, c.width, c.width};
+  const ActivationArgs args{.x = x.data(),
+                            .bias = bias.data(),
+                            .out = x.data(),
+                            .rows = c.rows,
+                            .width = c.width,
+                            .ldx = c.width,
+                            .ld_out = c.width};
   const ActivationFn activate = bind();
   for (auto _ : state) {
     activate(args);
@@ -29,11 +35,9 @@ const int kRegistered = [] {
   const struct {
     const char* name;
     ActivationFn (*bind)();
-  } functions[] = {{"gelu", BindGelu},
-                   {"gelu_tanh", BindGeluTanh},
-                   {"relu", BindRelu},
-                   {"silu", BindSilu},
-                   {"tanh", BindTanh}};
+  } functions[] = {{"gelu", BindGelu},          {"rough_gelu", BindRoughGelu},
+                   {"gelu_tanh", BindGeluTanh}, {"relu", BindRelu},
+                   {"silu", BindSilu},          {"tanh", BindTanh}};
   for (const auto& f : functions) {
     for (const cases::RowCase& c : cases::kRowBench) {
       const std::string name =

@@ -146,7 +146,14 @@ void BM_AdditiveRate(benchmark::State& state, const Shape& shape) {
       static_cast<double>(shape.length * shape.length * shape.heads * shape.width);
   const double ratio = TimeInTurns(
       state, [&] { attention(call.args); },
-      [&] { tanh({.x = array.data(), .rows = 1, .width = kArray, .ldx = kArray}); });
+      [&] {
+        tanh({.x = array.data(),
+              .out = array.data(),
+              .rows = 1,
+              .width = kArray,
+              .ldx = kArray,
+              .ld_out = kArray});
+      });
   state.counters["values"] =
       benchmark::Counter(values, benchmark::Counter::kIsIterationInvariantRate);
   state.counters["of_tanh"] = values / static_cast<double>(kArray) / ratio;

@@ -22,6 +22,10 @@ HWY_INLINE VF TimesSigmoid(F32 d, VF x, VF y) {
   return hn::Mul(hn::Max(hn::Set(d, -1e4f), x), Sigmoid(d, y));
 }
 
+struct RoughGeluOp {
+  static HWY_INLINE VF Apply(F32 d, VF x) { return RoughGelu(d, x); }
+};
+
 // 0.5 (1 + tanh z) is sigmoid(2 z), which keeps its relative precision where tanh z is near -1.
 struct GeluTanhOp {
   static HWY_INLINE VF Apply(F32 d, VF x) {
@@ -44,18 +48,18 @@ struct TanhOp {
 };
 
 template <class Op, bool kBias>
-HWY_INLINE void ActivateRow(F32 d, float* x, const float* bias, size_t width) {
+HWY_INLINE void ActivateRow(F32 d, const float* x, const float* bias, float* out, size_t width) {
   size_t i = 0;
   for (; i + kLanes <= width; i += kLanes) {
     VF v = hn::LoadU(d, x + i);
     if constexpr (kBias) v = hn::Add(v, hn::LoadU(d, bias + i));
-    hn::StoreU(Op::Apply(d, v), d, x + i);
+    hn::StoreU(Op::Apply(d, v), d, out + i);
   }
   if (i < width) {
     const size_t n = width - i;
     VF v = LoadTail(d, x + i, n);
     if constexpr (kBias) v = hn::Add(v, LoadTail(d, bias + i, n));
-    StoreTail(Op::Apply(d, v), d, x + i, n);
+    StoreTail(Op::Apply(d, v), d, out + i, n);
   }
 }
 
@@ -64,11 +68,12 @@ HWY_INLINE void Activate(const ActivationArgs& args) {
   const F32 d;
   const size_t width = static_cast<size_t>(args.width);
   for (int64_t row = 0; row < args.rows; ++row) {
-    float* x = args.x + row * args.ldx;
+    const float* x = args.x + row * args.ldx;
+    float* out = args.out + row * args.ld_out;
     if (args.bias != nullptr) {
-      ActivateRow<Op, true>(d, x, args.bias, width);
+      ActivateRow<Op, true>(d, x, args.bias, out, width);
     } else {
-      ActivateRow<Op, false>(d, x, nullptr, width);
+      ActivateRow<Op, false>(d, x, nullptr, out, width);
     }
   }
 }
@@ -95,6 +100,7 @@ HWY_INLINE void Gate(const GatedArgs& args) {
 }
 
 void ActivateGelu(const ActivationArgs& args) { Activate<GeluOp>(args); }
+void ActivateRoughGelu(const ActivationArgs& args) { Activate<RoughGeluOp>(args); }
 void ActivateGeluTanh(const ActivationArgs& args) { Activate<GeluTanhOp>(args); }
 void ActivateRelu(const ActivationArgs& args) { Activate<ReluOp>(args); }
 void ActivateSilu(const ActivationArgs& args) { Activate<SiluOp>(args); }
@@ -113,6 +119,7 @@ HWY_AFTER_NAMESPACE();
 namespace attend {
 
 HWY_EXPORT(ActivateGelu);
+HWY_EXPORT(ActivateRoughGelu);
 HWY_EXPORT(ActivateGeluTanh);
 HWY_EXPORT(ActivateRelu);
 HWY_EXPORT(ActivateSilu);
@@ -122,6 +129,7 @@ HWY_EXPORT(GateGeluTanh);
 HWY_EXPORT(GateSilu);
 HWY_EXPORT(GateRelu);
 ActivationFn BindGelu() { return ATTEND_BIND(ActivateGelu); }
+ActivationFn BindRoughGelu() { return ATTEND_BIND(ActivateRoughGelu); }
 ActivationFn BindGeluTanh() { return ATTEND_BIND(ActivateGeluTanh); }
 ActivationFn BindRelu() { return ATTEND_BIND(ActivateRelu); }
 ActivationFn BindSilu() { return ATTEND_BIND(ActivateSilu); }

@@ -211,6 +211,26 @@ HWY_INLINE VF Gelu(F32 d, VF x) {
   return hn::Sub(hn::Max(hn::Zero(d), x), bump);
 }
 
+// The same, by a polynomial for three digits less: for what is rounded to bf16 or int8 next.
+// Error: 1.6e-5; where |x| < 0.25, 3e-4 |x Phi(x)|.
+HWY_INLINE VF RoughGelu(F32 d, VF x) {
+  const VF a = hn::Abs(x);
+  const VF t = hn::MulAdd(a, hn::Set(d, 2.0f / 4.5f), hn::Set(d, -1.0f));
+  VF p = hn::Set(d, -0.0191992372f);
+  p = hn::MulAdd(p, t, hn::Set(d, 0.0290861093f));
+  p = hn::MulAdd(p, t, hn::Set(d, 0.0498606898f));
+  p = hn::MulAdd(p, t, hn::Set(d, -0.128622591f));
+  p = hn::MulAdd(p, t, hn::Set(d, 0.0371772274f));
+  p = hn::MulAdd(p, t, hn::Set(d, 0.15630731f));
+  p = hn::MulAdd(p, t, hn::Set(d, -0.246419221f));
+  p = hn::MulAdd(p, t, hn::Set(d, 0.180935517f));
+  p = hn::MulAdd(p, t, hn::Set(d, -0.0713466704f));
+  p = hn::MulAdd(p, t, hn::Set(d, 0.0122210328f));
+  const VF bump = hn::IfThenElseZero(hn::Lt(a, hn::Set(d, 4.5f)), hn::Mul(a, p));
+  // Max returns its second operand if one is NaN.
+  return hn::Sub(hn::Max(hn::Zero(d), x), bump);
+}
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
 }  // namespace attend

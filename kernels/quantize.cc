@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "kernels/simd.h"
 
@@ -76,28 +77,31 @@ HWY_INLINE int32_t LargestMagnitudeBits(const float* x, size_t k) {
   return hn::GetLane(hn::MaxOfLanes(di, largest));
 }
 
-// Integers `Q`, and zeros behind them up to a multiple of kEach; returns their sum.
+// Integers `Q`, and zeros behind them up to a multiple of kEach; returns their sum. Adding
+// kRoundMagic rounds, ties to even, and leaves the integer in the low bits of the float.
 template <class Q, size_t kEach>
 HWY_INLINE int32_t QuantizeElements(const float* x, size_t k, float inverse, Q* out) {
   const F32 d;
-  const I32 di;
-  const hn::Rebind<Q, F32> dq;
-  const VF factor = hn::Set(d, inverse);
-  VI sum = hn::Zero(di);
+  const U32 du;
+  const hn::Rebind<std::make_unsigned_t<Q>, F32> dq;
+  auto* const to = reinterpret_cast<std::make_unsigned_t<Q>*>(out);
+  const VF factor = hn::Set(d, inverse), magic = hn::Set(d, kRoundMagic);
+  auto sum = hn::Zero(du);
+  const auto quantize = [&](VF v) ATTEND_INLINE_LAMBDA {
+    const auto bits = hn::BitCast(du, hn::Add(hn::Mul(v, factor), magic));
+    sum = hn::Add(sum, bits);
+    return hn::TruncateTo(dq, bits);
+  };
   size_t i = 0;
-  for (; i + kLanes <= k; i += kLanes) {
-    const auto q = hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), factor));
-    sum = hn::Add(sum, q);
-    hn::StoreU(hn::DemoteTo(dq, q), dq, out + i);
-  }
+  for (; i + kLanes <= k; i += kLanes) hn::StoreU(quantize(hn::LoadU(d, x + i)), dq, to + i);
   if (i < k) {
-    alignas(64) Q tail[kLanes];
-    const auto q = hn::NearestInt(hn::Mul(LoadTail(d, x + i, k - i), factor));
-    sum = hn::Add(sum, q);
-    hn::StoreU(hn::DemoteTo(dq, q), dq, tail);
+    alignas(64) std::make_unsigned_t<Q> tail[kLanes];
+    hn::StoreU(quantize(LoadTail(d, x + i, k - i)), dq, tail);
     std::memcpy(out + i, tail, (k - i + kEach - 1) / kEach * kEach * sizeof(Q));
+    i += kLanes;
   }
-  return hn::GetLane(hn::SumOfLanes(di, sum));
+  const uint32_t of_magic = static_cast<uint32_t>(i) * std::bit_cast<uint32_t>(kRoundMagic);
+  return static_cast<int32_t>(hn::GetLane(hn::SumOfLanes(du, sum)) - of_magic);
 }
 
 // One group [count]; returns its scale, and the sum of its integers.

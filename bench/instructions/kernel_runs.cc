@@ -97,7 +97,12 @@ void RunGelu(int repeats) {
   constexpr int64_t kRows = 64, kWidth = 192;
   const AlignedFloats x = Values(kRows * kWidth);
   const ActivationFn gelu = BindGelu();
-  const ActivationArgs args{.x = x.data(), .rows = kRows, .width = kWidth, .ldx = kWidth};
+  const ActivationArgs args{.x = x.data(),
+                            .out = x.data(),
+                            .rows = kRows,
+                            .width = kWidth,
+                            .ldx = kWidth,
+                            .ld_out = kWidth};
   CountedCalls([&] { gelu(args); }, repeats);
 }
 

@@ -13,10 +13,11 @@
 
 namespace attend::ops {
 
-inline ActivationFn BindActivation(Activation activation) {
+// `type`: of the layers before and after it.
+inline ActivationFn BindActivation(Activation activation, GemmType type) {
   switch (activation) {
     case Activation::kGelu:
-      return BindGelu();
+      return type == GemmType::kF32 ? BindGelu() : BindRoughGelu();
     case Activation::kGeluTanh:
       return BindGeluTanh();
     case Activation::kRelu:
@@ -77,7 +78,7 @@ class LinearStep final : public Step {
         x_(x),
         y_(y),
         options_(options),
-        activation_(BindActivation(options.activation)),
+        activation_(BindActivation(options.activation, linear_.kernel->type())),
         gated_(BindGated(options.activation)),
         residual_(BindResidual()) {}
 
@@ -91,9 +92,6 @@ class LinearStep final : public Step {
          ++panel) {
       const int64_t begin = panels.begin(panel), columns = panels.columns(panel);
       context.runners[kernel_]->RunPanel(*linear_.weights, panel, context.rows, x, context.panel);
-      if (activation_ != nullptr) {
-        activation_({.x = context.panel, .rows = context.rows, .width = columns, .ldx = columns});
-      }
       Store(context, begin, columns, y + begin, n);
       context.Keep(y_, begin, begin + columns);
     }
@@ -126,6 +124,16 @@ class LinearStep final : public Step {
               .ld_up = n,
               .ld_out = n});
       return;
+    }
+    if (activation_ != nullptr) {
+      const bool last = options_.residual.id < 0;
+      activation_({.x = context.panel,
+                   .out = last ? y : context.panel,
+                   .rows = context.rows,
+                   .width = columns,
+                   .ldx = columns,
+                   .ld_out = last ? n : columns});
+      if (last) return;
     }
     if (options_.residual.id >= 0) {
       residual_({.x = context.panel,
