@@ -25,6 +25,7 @@ struct BatcherRequest final : BatchQueue::Ticket {
   std::shared_ptr<BatcherCore> core;
   Encoding encoding;  // ids and type_ids, of a text all of it
   bool is_text = false;
+  int64_t encode_ns = 0;  // what the text took, if session.telemetry is on
   std::vector<int32_t> decoder_ids;
   std::vector<float> rows;
   std::vector<Edge> edges;

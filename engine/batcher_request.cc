@@ -5,7 +5,6 @@
 #include "engine/batcher_core.h"
 #include "engine/check.h"
 #include "engine/pipeline.h"
-#include "engine/trace_buffer.h"
 
 namespace attend {
 namespace {
@@ -38,7 +37,8 @@ Status BatcherCore::FillText(const BatchRequest& request, BatcherRequest* made) 
     return Invalid("type ids were given beside text", kWhere, "give them with ids");
   }
   const std::string_view* const pair = request.pair ? &*request.pair : nullptr;
-  const TraceScope traced = TraceOf(options.session.trace, "tokenize");
+  const EncodeScope scope(options.session.trace,
+                          options.session.telemetry ? &made->encode_ns : nullptr);
   ATTEND_RETURN_IF_ERROR(
       EncodeText(*tokenizer, *request.text, pair, options.truncate, max_length, &made->encoding));
   made->encoding.tokens.clear();

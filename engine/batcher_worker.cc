@@ -148,6 +148,7 @@ BatchAnswer BatcherWorker::Cut(const Output& output, const BatcherRequest& reque
   answer.batch_sequences = static_cast<int32_t>(sequences);
   if (output.telemetry != nullptr) {
     answer.telemetry = *output.telemetry;
+    answer.telemetry->encode_ns = request.encode_ns;
     answer.telemetry->queue_ns = answer.queued_us * 1000;
   }
   return answer;

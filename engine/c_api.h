@@ -168,8 +168,8 @@ Status ReadSessionOptions(const attend_session_options* given, SessionSetup* out
 Status ReadPipelineOptions(const attend_pipeline_options* given, SessionSetup* setup,
                            PipelineOptions* out);
 
-// `from`, whose segments must stay where they are.
-attend_telemetry TelemetryOf(const Telemetry& from);
+// *kept, filled from *from, whose segments must stay where they are; NULL if there is none.
+const attend_telemetry* KeepTelemetry(const Telemetry* from, attend_telemetry* kept);
 
 // The caller's batch: a TokenBatch if `tokens`, else a VectorBatch. Allocates nothing unless there
 // is an error.

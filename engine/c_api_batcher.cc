@@ -60,10 +60,8 @@ attend_answer AnswerOf(const BatchAnswer& from, attend_telemetry* telemetry) {
   answer.batch_tokens = from.batch_tokens;
   answer.batch_sequences = from.batch_sequences;
   answer.truncated = from.encoding.truncated ? 1 : 0;
-  if (from.telemetry.has_value()) {
-    *telemetry = c::TelemetryOf(*from.telemetry);
-    answer.telemetry = telemetry;
-  }
+  answer.telemetry =
+      c::KeepTelemetry(from.telemetry.has_value() ? &*from.telemetry : nullptr, telemetry);
   return answer;
 }
 

@@ -11,12 +11,13 @@ using attend::c::Guarded;
 struct attend_generator {
   attend::c::Callbacks callbacks;  // outlive what uses them
   attend::Generator pipeline;
-  std::vector<attend::Generation> answers;
-  std::vector<attend_generated> outputs;  // of answers
-  std::vector<int64_t> offsets;
-  std::vector<uint8_t> truncated;
-  std::vector<int32_t> bad_ids;  // of settings that were asked for, flat
-  std::vector<int64_t> bad_offsets;
+  std::vector<attend::Generation> answers = {};
+  std::vector<attend_generated> outputs = {};  // of answers
+  std::vector<int64_t> offsets = {};
+  std::vector<uint8_t> truncated = {};
+  attend_telemetry telemetry = {};
+  std::vector<int32_t> bad_ids = {};  // of settings that were asked for, flat
+  std::vector<int64_t> bad_offsets = {};
 };
 
 namespace attend {
@@ -152,6 +153,7 @@ Status KeepGenerations(Result<std::vector<Generation>> answers, attend_generator
   all.outputs = generator->outputs.data();
   all.offsets = generator->offsets.data();
   all.truncated = generator->truncated.data();
+  all.telemetry = c::KeepTelemetry(generator->pipeline.telemetry(), &generator->telemetry);
   c::WriteStruct(all, out);
   return {};
 }
@@ -180,8 +182,7 @@ attend_status attend_generator_create(const attend_model* model,
     ATTEND_RETURN_IF_ERROR(attend::ReadOptions(options, &setup, &use));
     attend::Result<attend::Generator> generator = attend::Generator::Create(model->model, use);
     if (!generator.ok()) return generator.status();
-    *out = new attend_generator{
-        std::move(setup.callbacks), *std::move(generator), {}, {}, {}, {}, {}, {}};
+    *out = new attend_generator{std::move(setup.callbacks), *std::move(generator)};
     return {};
   });
 }

@@ -152,10 +152,7 @@ attend_output OutputOf(const Output& from, attend_telemetry* telemetry) {
   set(from.logits, &output.logits, &output.num_logits);
   set(from.encoder_hidden, &output.encoder_hidden, &output.num_encoder_hidden);
   output.share = static_cast<int32_t>(from.share);
-  if (from.telemetry != nullptr) {
-    *telemetry = c::TelemetryOf(*from.telemetry);
-    output.telemetry = telemetry;
-  }
+  output.telemetry = c::KeepTelemetry(from.telemetry, telemetry);
   return output;
 }
 

@@ -12,6 +12,7 @@ struct attend_tagger {
   std::vector<attend_word> words = {};  // of tags
   std::vector<int64_t> offsets = {};
   std::vector<uint8_t> windowed = {};
+  attend_telemetry telemetry = {};
 };
 
 struct attend_classifier {
@@ -21,6 +22,7 @@ struct attend_classifier {
   std::vector<int32_t> best = {};
   std::vector<float> scores = {};
   std::vector<uint8_t> truncated = {};
+  attend_telemetry telemetry = {};
 };
 
 struct attend_embedder {
@@ -28,6 +30,7 @@ struct attend_embedder {
   attend::Embedder pipeline;
   std::vector<float> values = {};
   std::vector<uint8_t> truncated = {};
+  attend_telemetry telemetry = {};
 };
 
 struct attend_reranker {
@@ -36,6 +39,7 @@ struct attend_reranker {
   std::vector<int64_t> indices = {};
   std::vector<float> scores = {};
   std::vector<uint8_t> truncated = {};
+  attend_telemetry telemetry = {};
 };
 
 namespace attend {
@@ -101,6 +105,7 @@ Status KeepTags(Result<std::vector<Tags>> answers, attend_tagger* tagger, attend
   tags.words = tagger->words.data();
   tags.offsets = tagger->offsets.data();
   tags.windowed = tagger->windowed.data();
+  tags.telemetry = c::KeepTelemetry(tagger->pipeline.telemetry(), &tagger->telemetry);
   c::WriteStruct(tags, out);
   return {};
 }
@@ -126,6 +131,7 @@ Status KeepClasses(const Result<std::vector<Classification>>& answers,
   classes.best = classifier->best.data();
   classes.scores = classifier->scores.data();
   classes.truncated = classifier->truncated.data();
+  classes.telemetry = c::KeepTelemetry(classifier->pipeline.telemetry(), &classifier->telemetry);
   c::WriteStruct(classes, out);
   return {};
 }
@@ -237,6 +243,8 @@ attend_status attend_embed_batch(attend_embedder* embedder, const attend_text* t
     embeddings.dimensions = embedder->pipeline.dimensions();
     embeddings.values = embedder->values.data();
     embeddings.truncated = embedder->truncated.data();
+    embeddings.telemetry =
+        attend::c::KeepTelemetry(embedder->pipeline.telemetry(), &embedder->telemetry);
     attend::c::WriteStruct(embeddings, out);
     return {};
   });
@@ -277,6 +285,8 @@ attend_status attend_rank(attend_reranker* reranker, const attend_text* query,
     ranking.indices = reranker->indices.data();
     ranking.scores = reranker->scores.data();
     ranking.truncated = reranker->truncated.data();
+    ranking.telemetry =
+        attend::c::KeepTelemetry(reranker->pipeline.telemetry(), &reranker->telemetry);
     attend::c::WriteStruct(ranking, out);
     return {};
   });

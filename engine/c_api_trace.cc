@@ -17,24 +17,28 @@ Status ReadLogger(const attend_logger* given, std::unique_ptr<CallbackLogger>* o
   return Status();
 }
 
-attend_telemetry TelemetryOf(const Telemetry& from) {
+const attend_telemetry* KeepTelemetry(const Telemetry* from, attend_telemetry* kept) {
+  if (from == nullptr) return nullptr;
   static_assert(sizeof(attend_work_times) == sizeof(WorkTimes));
   static_assert(offsetof(attend_work_times, other_ns) == offsetof(WorkTimes, other_ns));
-  const WorkTimes& work = from.work;
-  attend_telemetry telemetry = {};
-  telemetry.struct_size = sizeof(attend_telemetry);
-  telemetry.num_tokens = from.tokens;
-  telemetry.num_sequences = from.sequences;
-  telemetry.num_threads = from.num_threads;
-  telemetry.queue_ns = from.queue_ns;
-  telemetry.run_ns = from.run_ns;
-  telemetry.wait_ns = from.wait_ns;
-  telemetry.work = {work.embedding_ns, work.attention_ns, work.linear_ns, work.pooling_ns,
-                    work.other_ns};
-  telemetry.segments = reinterpret_cast<const attend_work_times*>(from.segments.data());
-  telemetry.num_segments = static_cast<int64_t>(from.segments.size());
-  telemetry.share = static_cast<int32_t>(from.share);
-  return telemetry;
+  const WorkTimes& work = from->work;
+  *kept = {};
+  kept->struct_size = sizeof(attend_telemetry);
+  kept->num_tokens = from->tokens;
+  kept->num_sequences = from->sequences;
+  kept->num_threads = from->num_threads;
+  kept->queue_ns = from->queue_ns;
+  kept->run_ns = from->run_ns;
+  kept->wait_ns = from->wait_ns;
+  kept->work = {work.embedding_ns, work.attention_ns, work.linear_ns, work.pooling_ns,
+                work.other_ns};
+  kept->segments = reinterpret_cast<const attend_work_times*>(from->segments.data());
+  kept->num_segments = static_cast<int64_t>(from->segments.size());
+  kept->share = static_cast<int32_t>(from->share);
+  kept->num_runs = from->runs;
+  kept->num_decoder_tokens = from->decoder_tokens;
+  kept->encode_ns = from->encode_ns;
+  return kept;
 }
 
 }  // namespace attend::c

@@ -15,6 +15,7 @@
 #include "engine/models/models.h"
 #include "engine/session.h"
 #include "engine/session_log.h"
+#include "engine/telemetry.h"
 #include "kernels/isa.h"
 
 namespace attend {
@@ -170,6 +171,10 @@ struct DecodeSessionData {
   // Runs the decoder's batch; the logits behind the last token of each of its sequences.
   std::span<const float> Decode();
   void CopyBlocks(std::span<const BlockCopy> copies);
+  void MakeTelemetry(MemoryTally* tally);
+  // Calls `function`, which runs the plans: one run for trace and telemetry.
+  template <typename Function>
+  void AsOneRun(TimedRun run, const Function& function);
 
   Model model;
   DecodeOptions options;
@@ -188,7 +193,35 @@ struct DecodeSessionData {
   AlignedFloats start_logits;     // [max_rows, V]
   DecodeWork work;
   size_t memory_bytes = 0;
+  Share last_share = Share::kAuto;          // of the decoder's last pass
+  int32_t run_name = 0;                     // in options.trace
+  std::unique_ptr<SessionTelemetry> timer;  // if options.telemetry
+  const Telemetry* telemetry = nullptr;     // what it said last
 };
+
+void DecodeSessionData::MakeTelemetry(MemoryTally* tally) {
+  PlanRunner* const runners[] = {&encoder, &decoder};
+  const auto all = std::span(runners).subspan(has_encoder ? 0 : 1);
+  tally->bytes += SessionTelemetry::Bytes(all, options.num_threads);
+  timer = std::make_unique<SessionTelemetry>(all, options.num_threads);
+}
+
+template <typename Function>
+void DecodeSessionData::AsOneRun(TimedRun run, const Function& function) {
+  if (timer != nullptr) timer->Begin();
+  {
+    // A step has a token of each row.
+    const bool starts = run.sequences > 0;
+    const TraceScope span(options.trace == nullptr ? nullptr : options.trace->buffer(), run_name,
+                          starts ? run.tokens : run.decoder_tokens,
+                          starts ? run.sequences : run.decoder_tokens);
+    function();
+  }
+  if (timer == nullptr) return;
+  run.share = last_share;
+  run.num_threads = workers.told;
+  telemetry = timer->End(run);
+}
 
 Status DecodeSessionData::CompileEncoder(MemoryTally* tally) {
   const ModelConfig& config = model.data().config;
@@ -245,8 +278,10 @@ Status DecodeSessionData::Compile() {
   tally.Size(options.max_rows, &start_sources);
   tally.Size(options.max_rows, &marks);
   tally.Size(options.max_rows, &finished);
+  if (options.telemetry) MakeTelemetry(&tally);
   memory_bytes = tally.bytes + rows.bytes();
   if (options.trace != nullptr) {
+    run_name = options.trace->buffer()->Name("run");
     decoder.set_trace(options.trace->buffer());
     if (has_encoder) encoder.set_trace(options.trace->buffer());
   }
@@ -356,7 +391,7 @@ void DecodeSessionData::AddRow(int64_t row, std::span<const int32_t> ids, int64_
 }
 
 std::span<const float> DecodeSessionData::Decode() {
-  decoder.Run(batch.view(), &workers);
+  last_share = decoder.Run(batch.view(), &workers);
   return decoder.View(decoder.plan().logits, batch.view());
 }
 
@@ -435,12 +470,18 @@ Result<std::span<const float>> DecodeSession::Start(const DecodeStart& start) {
   DecodeSessionData& data = *data_;
   ATTEND_RETURN_IF_ERROR(data.CheckStart(start));
   if (start.rows.empty()) return std::span<const float>();
-  if (data.has_encoder) data.Encode(start);
-  for (size_t b = 0; b < start.rows.size(); ++b) {
-    data.rows.Start(start.rows[b], start.offsets[b + 1] - start.offsets[b],
-                    data.has_encoder ? data.start_sources[b] : -1);
-  }
-  data.Prefill(start);
+  const std::span<const int32_t> texts = data.has_encoder ? start.source_ids : start.ids;
+  const TimedRun run = {.tokens = static_cast<int64_t>(texts.size()),
+                        .decoder_tokens = static_cast<int64_t>(start.ids.size()),
+                        .sequences = static_cast<int64_t>(start.rows.size())};
+  data.AsOneRun(run, [&] {
+    if (data.has_encoder) data.Encode(start);
+    for (size_t b = 0; b < start.rows.size(); ++b) {
+      data.rows.Start(start.rows[b], start.offsets[b + 1] - start.offsets[b],
+                      data.has_encoder ? data.start_sources[b] : -1);
+    }
+    data.Prefill(start);
+  });
   return std::span<const float>(data.start_logits.data(),
                                 start.rows.size() * static_cast<size_t>(data.vocab_size));
 }
@@ -452,11 +493,15 @@ Result<std::span<const float>> DecodeSession::Step(std::span<const int32_t> rows
   ATTEND_RETURN_IF_ERROR(data.CheckStep(rows, parents, ids));
   data.CopyBlocks(data.rows.Continue(rows, parents));
   if (rows.empty()) return std::span<const float>();
-  data.batch.Clear();
-  for (size_t i = 0; i < rows.size(); ++i) {
-    data.AddRow(rows[i], ids.subspan(i, 1), data.rows.length(rows[i]) - 1);
-  }
-  return data.Decode();
+  std::span<const float> logits;
+  data.AsOneRun({.decoder_tokens = static_cast<int64_t>(rows.size())}, [&] {
+    data.batch.Clear();
+    for (size_t i = 0; i < rows.size(); ++i) {
+      data.AddRow(rows[i], ids.subspan(i, 1), data.rows.length(rows[i]) - 1);
+    }
+    logits = data.Decode();
+  });
+  return logits;
 }
 
 Status DecodeSession::Release(std::span<const int32_t> rows) {
@@ -476,6 +521,7 @@ bool DecodeSession::has_encoder() const { return data_->has_encoder; }
 int64_t DecodeSession::vocab_size() const { return data_->vocab_size; }
 const DecodeOptions& DecodeSession::options() const { return data_->options; }
 const DecodeWork& DecodeSession::work() const { return data_->work; }
+const Telemetry* DecodeSession::telemetry() const { return data_->telemetry; }
 size_t DecodeSession::memory_bytes() const { return data_->memory_bytes; }
 int DecodeSession::num_threads() const { return data_->workers.count(); }
 

@@ -40,6 +40,7 @@ struct DecodeOptions {
   Share share = Share::kAuto;
   Trace* trace = nullptr;
   Logger* logger = nullptr;
+  bool telemetry = false;
 };
 
 // Sequences that start, each in one row. `rows` names rows that are not alive.
@@ -107,6 +108,9 @@ class DecodeSession {
   const DecodeOptions& options() const;  // as they are run: 0 replaced
 
   const DecodeWork& work() const;
+  // Of the last Start or Step that worked, if the options ask for it, else null; valid until the
+  // next. Tokens and sequences are those that started.
+  const Telemetry* telemetry() const;
   size_t memory_bytes() const;
   int num_threads() const;
   // A line per step of the encoder's and the decoder's plan.

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/trace_buffer.h"
+#include "engine/telemetry.h"
 
 namespace attend {
 namespace {
@@ -92,6 +92,10 @@ Status EncodeText(const Tokenizer& tokenizer, std::string_view text, const std::
                 "text", "shorten it, or allow it to be cut (--truncate)");
 }
 
+void CallTelemetry::Add(const Telemetry* run) {
+  if (sum_.has_value() && run != nullptr) AddRun(*run, &*sum_);
+}
+
 void SequenceList::Add(std::span<const int32_t> ids, std::span<const int32_t> type_ids) {
   ids_.insert(ids_.end(), ids.begin(), ids.end());
   type_ids_.insert(type_ids_.end(), type_ids.begin(), type_ids.end());
@@ -104,7 +108,8 @@ PipelineRunner::PipelineRunner(Model model, Tokenizer tokenizer, Session session
       tokenizer_(std::move(tokenizer)),
       session_(std::move(session)),
       options_(options),
-      max_length_(max_length) {}
+      max_length_(max_length),
+      telemetry_(options.session.telemetry) {}
 
 Result<PipelineRunner> PipelineRunner::Create(const Model& model, const PipelineOptions& options,
                                               Task task, std::string_view pipeline) {
@@ -121,7 +126,7 @@ Result<PipelineRunner> PipelineRunner::Create(const Model& model, const Pipeline
 
 Status PipelineRunner::Encode(std::string_view text, const std::string_view* pair,
                               SequenceList* list, bool* truncated) {
-  const TraceScope span = TraceOf(options_.session.trace, "tokenize");
+  const EncodeScope scope(options_.session.trace, telemetry_.encode_ns());
   ATTEND_RETURN_IF_ERROR(
       EncodeText(tokenizer_, text, pair, options_.truncate, max_length_, &encoding_));
   *truncated = encoding_.truncated;
@@ -158,6 +163,7 @@ Status PipelineRunner::RunRange(const SequenceList& list, size_t first, size_t l
   if (model_.info().type_vocab_size > 0) batch.type_ids = list.type_ids(first, last);
   Result<Output> output = session_.Run(batch);
   if (!output.ok()) return output.status();
+  telemetry_.Add(output->telemetry);
 
   const size_t sequences = last - first;
   const size_t tokens = batch.ids.size();

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "attend/attend.h"
 #include "attend/status.h"
 #include "attend/text.h"
+#include "engine/trace_buffer.h"
 
 // Of what lies inside an exported class, and would be exported with it.
 #define ATTEND_LOCAL __attribute__((visibility("hidden")))
@@ -42,6 +44,44 @@ class SequenceList {
   std::vector<int32_t> ids_;
   std::vector<int32_t> type_ids_;
   std::vector<size_t> offsets_ = {0};  // of all sequences; a run's own begin at 0 again
+};
+
+// Text is encoded from here to the end of the block: a span "tokenize" of `trace` if there is one,
+// and added to *encode_ns if that is not null.
+class EncodeScope {
+ public:
+  EncodeScope(Trace* trace, int64_t* encode_ns)
+      : span_(TraceOf(trace, "tokenize")),
+        encode_ns_(encode_ns),
+        begin_ns_(encode_ns == nullptr ? 0 : TraceNow()) {}
+  ~EncodeScope() {
+    if (encode_ns_ != nullptr) *encode_ns_ += TraceNow() - begin_ns_;
+  }
+  EncodeScope(const EncodeScope&) = delete;
+  EncodeScope& operator=(const EncodeScope&) = delete;
+
+ private:
+  TraceScope span_;
+  int64_t* encode_ns_;
+  int64_t begin_ns_;
+};
+
+// What a pipeline tells of a call, if its options ask for it.
+class CallTelemetry {
+ public:
+  explicit CallTelemetry(bool on) {
+    if (on) sum_.emplace();
+  }
+  // Another call begins.
+  void Begin() {
+    if (sum_.has_value()) sum_.emplace();
+  }
+  void Add(const Telemetry* run);
+  int64_t* encode_ns() { return sum_.has_value() ? &sum_->encode_ns : nullptr; }
+  const Telemetry* get() const { return sum_.has_value() ? &*sum_ : nullptr; }
+
+ private:
+  std::optional<Telemetry> sum_;
 };
 
 // Whether `pipeline` ("a tagger") can use a model whose task is `task`.
@@ -84,6 +124,9 @@ class PipelineRunner {
   // Errors: as Session::Run.
   Status Run(const SequenceList& list, const Sink& sink);
 
+  // Of the call that goes on: whoever takes one begins it.
+  CallTelemetry& telemetry() { return telemetry_; }
+  const CallTelemetry& telemetry() const { return telemetry_; }
   const Model& model() const { return model_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
   // The longest sequence in tokens, special ones included.
@@ -100,6 +143,7 @@ class PipelineRunner {
   Session session_;
   PipelineOptions options_;
   int32_t max_length_;
+  CallTelemetry telemetry_;
   Encoding encoding_;             // reused
   std::vector<int32_t> offsets_;  // of one run, reused
 };

@@ -17,6 +17,7 @@ struct ATTEND_LOCAL Classifier::Impl {
 
 Result<std::vector<Classification>> Classifier::Impl::Run(std::span<const std::string_view> texts,
                                                           const std::string_view* pairs) {
+  runner.telemetry().Begin();
   std::vector<Classification> results(texts.size());
   SequenceList list;
   for (size_t i = 0; i < texts.size(); ++i) {
@@ -80,5 +81,6 @@ Result<std::vector<Classification>> Classifier::ClassifyPairBatch(
 
 std::span<const std::string> Classifier::labels() const { return model().info().labels; }
 const Model& Classifier::model() const { return impl_->runner.model(); }
+const Telemetry* Classifier::telemetry() const { return impl_->runner.telemetry().get(); }
 
 }  // namespace attend

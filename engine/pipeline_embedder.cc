@@ -15,6 +15,7 @@ struct ATTEND_LOCAL Embedder::Impl {
 };
 
 Result<std::vector<Embedding>> Embedder::Impl::Run(std::span<const std::string_view> texts) {
+  runner.telemetry().Begin();
   std::vector<Embedding> results(texts.size());
   SequenceList list;
   for (size_t i = 0; i < texts.size(); ++i) {
@@ -61,5 +62,6 @@ int32_t Embedder::dimensions() const {
 }
 
 const Model& Embedder::model() const { return impl_->runner.model(); }
+const Telemetry* Embedder::telemetry() const { return impl_->runner.telemetry().get(); }
 
 }  // namespace attend

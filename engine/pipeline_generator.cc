@@ -10,7 +10,6 @@
 #include "engine/model.h"
 #include "engine/pipeline.h"
 #include "engine/text/guard.h"
-#include "engine/trace_buffer.h"
 
 namespace attend {
 namespace {
@@ -18,22 +17,30 @@ namespace {
 // The search's door to a model.
 class DecodeDoor final : public NextLogits {
  public:
-  explicit DecodeDoor(DecodeSession session) : session_(std::move(session)) {}
+  // Runs are added to *telemetry, which must outlive it.
+  DecodeDoor(DecodeSession session, CallTelemetry* telemetry)
+      : session_(std::move(session)), telemetry_(telemetry) {}
 
   Result<std::span<const float>> Start(const DecodeStart& start) override {
-    return session_.Start(start);
+    return Told(session_.Start(start));
   }
   Result<std::span<const float>> Step(std::span<const int32_t> rows,
                                       std::span<const int32_t> parents,
                                       std::span<const int32_t> ids) override {
-    return session_.Step(rows, parents, ids);
+    return Told(session_.Step(rows, parents, ids));
   }
   Status Release(std::span<const int32_t> rows) override { return session_.Release(rows); }
 
   const DecodeSession& session() const { return session_; }
 
  private:
+  Result<std::span<const float>> Told(Result<std::span<const float>> logits) {
+    if (logits.ok()) telemetry_->Add(session_.telemetry());
+    return logits;
+  }
+
   DecodeSession session_;
+  CallTelemetry* telemetry_;
 };
 
 Status TooLong(const std::string& what, int64_t found, int64_t most, std::string where,
@@ -97,7 +104,8 @@ Result<Room> PlanRoom(const Model& model, const SearchSettings& settings, bool h
                  .backend = session.backend,
                  .share = session.share,
                  .trace = session.trace,
-                 .logger = session.logger};
+                 .logger = session.logger,
+                 .telemetry = session.telemetry};
   return room;
 }
 
@@ -107,7 +115,8 @@ struct ATTEND_LOCAL Generator::Impl {
   Impl(const Model& its_model, const GeneratorOptions& its_options)
       : model(its_model),
         options(its_options),
-        has_encoder(IsEncoderDecoder(its_model.data().config)) {}
+        has_encoder(IsEncoderDecoder(its_model.data().config)),
+        telemetry(its_options.session.telemetry) {}
 
   // Reads what the model file has for text.
   Status ReadTokenizers();
@@ -128,6 +137,7 @@ struct ATTEND_LOCAL Generator::Impl {
   Model model;
   GeneratorOptions options;
   bool has_encoder;
+  CallTelemetry telemetry;
   GenerationSettings defaults;  // of the options, over those of the file
   int64_t max_text = 0;
   std::optional<Tokenizer> tokenizer, target_tokenizer;
@@ -175,7 +185,7 @@ Status Generator::Impl::Use(const GenerationSettings& its_settings) {
   if (!fits) {
     Result<DecodeSession> session = DecodeSession::Create(model, room->decode);
     if (!session.ok()) return session.status();
-    auto new_door = std::make_unique<DecodeDoor>(*std::move(session));
+    auto new_door = std::make_unique<DecodeDoor>(*std::move(session), &telemetry);
     search = std::make_unique<Search>(limits);
     door = std::move(new_door);
     max_text = room->max_text;
@@ -186,7 +196,7 @@ Status Generator::Impl::Use(const GenerationSettings& its_settings) {
 }
 
 Status Generator::Impl::Encode(std::string_view text, SequenceList* list, bool* truncated) {
-  const TraceScope traced = TraceOf(options.session.trace, "tokenize");
+  const EncodeScope scope(options.session.trace, telemetry.encode_ns());
   EncodeOptions encode;
   encode.max_tokens = options.truncate ? static_cast<int32_t>(max_text) : 0;
   ATTEND_RETURN_IF_ERROR(tokenizer->EncodeInto(text, encode, &encoding));
@@ -328,12 +338,18 @@ Result<Generation> Generator::Generate(std::string_view text) {
 
 Result<std::vector<Generation>> Generator::GenerateBatch(std::span<const std::string_view> texts) {
   if (impl_ == nullptr) return MovedFrom("Generator");
-  return WithoutExceptions("Generator", [&] { return impl_->RunTexts(texts); });
+  return WithoutExceptions("Generator", [&] {
+    impl_->telemetry.Begin();
+    return impl_->RunTexts(texts);
+  });
 }
 
 Result<std::vector<Generation>> Generator::GenerateIds(std::span<const GenerationInput> inputs) {
   if (impl_ == nullptr) return MovedFrom("Generator");
-  return WithoutExceptions("Generator", [&] { return impl_->Run(inputs); });
+  return WithoutExceptions("Generator", [&] {
+    impl_->telemetry.Begin();
+    return impl_->Run(inputs);
+  });
 }
 
 Status Generator::Set(const GenerationSettings& settings) {
@@ -344,6 +360,7 @@ Status Generator::Set(const GenerationSettings& settings) {
 
 const GenerationSettings& Generator::settings() const { return impl_->settings; }
 const Model& Generator::model() const { return impl_->model; }
+const Telemetry* Generator::telemetry() const { return impl_->telemetry.get(); }
 size_t Generator::memory_bytes() const {
   return impl_->door->session().memory_bytes() + impl_->search->memory_bytes();
 }

@@ -70,6 +70,7 @@ Status Reranker::Impl::ScoreVectors(std::string_view query, std::span<const std:
 
 Result<std::vector<Ranked>> Reranker::Impl::Rank(std::string_view query,
                                                  std::span<const std::string_view> texts) {
+  runner.telemetry().Begin();
   std::vector<Ranked> ranked(texts.size());
   for (size_t i = 0; i < ranked.size(); ++i) ranked[i].index = i;
   if (texts.empty()) return ranked;
@@ -113,5 +114,6 @@ Result<std::vector<Ranked>> Reranker::Rank(std::string_view query,
 }
 
 const Model& Reranker::model() const { return impl_->runner.model(); }
+const Telemetry* Reranker::telemetry() const { return impl_->runner.telemetry().get(); }
 
 }  // namespace attend

@@ -11,7 +11,6 @@
 #include "engine/text/letter_case.h"
 #include "engine/text/utf8.h"
 #include "engine/text/words.h"
-#include "engine/trace_buffer.h"
 
 namespace attend {
 namespace {
@@ -110,7 +109,7 @@ struct ATTEND_LOCAL Tagger::Impl {
 
 Status Tagger::Impl::Prepare(std::string_view text, std::span<const WordSpan> spans, Pieces* pieces,
                              Tags* tags) {
-  const TraceScope traced = TraceOf(options.session.trace, "tokenize");
+  const EncodeScope scope(options.session.trace, runner.telemetry().encode_ns());
   const bool shapes = runner.model().data().config.word_shape_types;
   const size_t longest = capacity();
   tags->words.reserve(spans.size());
@@ -191,6 +190,7 @@ Status Tagger::Impl::Run(std::span<const Pieces> texts, std::span<Tags> tags) {
 }
 
 Result<std::vector<Tags>> Tagger::Impl::TagTexts(std::span<const std::string_view> texts) {
+  runner.telemetry().Begin();
   std::vector<Tags> tags(texts.size());
   std::vector<Pieces> pieces(texts.size());
   std::vector<WordSpan> spans;
@@ -209,6 +209,7 @@ Result<std::vector<Tags>> Tagger::Impl::TagTexts(std::span<const std::string_vie
 
 Result<std::vector<Tags>> Tagger::Impl::TagCutTexts(
     std::span<const std::vector<std::string_view>> texts) {
+  runner.telemetry().Begin();
   std::vector<Tags> tags(texts.size());
   std::vector<Pieces> pieces(texts.size());
   std::vector<WordSpan> spans;
@@ -237,6 +238,7 @@ Result<std::vector<Tags>> Tagger::Impl::TagCutTexts(
 }
 
 Result<Encoding> Tagger::Impl::EncodeText(std::string_view text) {
+  runner.telemetry().Begin();
   ATTEND_RETURN_IF_ERROR(CheckText(text));
   std::vector<WordSpan> spans;
   CutWords(text, &spans);
@@ -317,5 +319,6 @@ Result<Encoding> Tagger::Encode(std::string_view text) {
 }
 
 const Model& Tagger::model() const { return impl_->runner.model(); }
+const Telemetry* Tagger::telemetry() const { return impl_->runner.telemetry().get(); }
 
 }  // namespace attend

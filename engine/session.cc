@@ -64,7 +64,12 @@ Result<Output> RunBatch(SessionData& data, StopSignal* stop) {
   if (!stopped()) {
     Output output = MakeOutput(data, share);
     if (data.telemetry != nullptr) {
-      output.telemetry = data.telemetry->End(data.batch, share, data.workers.told);
+      output.telemetry = data.telemetry->End(
+          {.tokens = data.batch.tokens,
+           .decoder_tokens = data.decoder != nullptr ? data.decoder->batch.tokens : 0,
+           .sequences = data.batch.sequences,
+           .num_threads = data.workers.told,
+           .share = share});
     }
     return output;
   }

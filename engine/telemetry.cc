@@ -23,7 +23,29 @@ int64_t& FieldOf(WorkKind kind, WorkTimes* times) {
   return times->other_ns;
 }
 
+void AddTimes(const WorkTimes& from, WorkTimes* to) {
+  to->embedding_ns += from.embedding_ns;
+  to->attention_ns += from.attention_ns;
+  to->linear_ns += from.linear_ns;
+  to->pooling_ns += from.pooling_ns;
+  to->other_ns += from.other_ns;
+}
+
 }  // namespace
+
+void AddRun(const Telemetry& run, Telemetry* sum) {
+  sum->share = sum->runs == 0 || sum->share == run.share ? run.share : Share::kAuto;
+  sum->num_threads = std::max(sum->num_threads, run.num_threads);
+  sum->runs += run.runs;
+  sum->tokens += run.tokens;
+  sum->decoder_tokens += run.decoder_tokens;
+  sum->sequences += run.sequences;
+  sum->run_ns += run.run_ns;
+  sum->wait_ns += run.wait_ns;
+  AddTimes(run.work, &sum->work);
+  sum->segments.resize(run.segments.size());
+  for (size_t s = 0; s < run.segments.size(); ++s) AddTimes(run.segments[s], &sum->segments[s]);
+}
 
 SessionTelemetry::SessionTelemetry(std::span<PlanRunner* const> runners, int num_threads) {
   size_t segments = 0;
@@ -66,12 +88,14 @@ void SessionTelemetry::Add(const Plan& plan, const StepTimes& times, size_t firs
   }
 }
 
-const Telemetry* SessionTelemetry::End(const BatchView& batch, Share share, int num_threads) {
+const Telemetry* SessionTelemetry::End(const TimedRun& run) {
   telemetry_.run_ns = TraceNow() - begin_ns_;
-  telemetry_.tokens = batch.tokens;
-  telemetry_.sequences = batch.sequences;
-  telemetry_.num_threads = num_threads;
-  telemetry_.share = share;
+  telemetry_.runs = 1;
+  telemetry_.tokens = run.tokens;
+  telemetry_.decoder_tokens = run.decoder_tokens;
+  telemetry_.sequences = run.sequences;
+  telemetry_.num_threads = run.num_threads;
+  telemetry_.share = run.share;
   telemetry_.wait_ns = 0;
   telemetry_.work = {};
   std::fill(telemetry_.segments.begin(), telemetry_.segments.end(), WorkTimes{});

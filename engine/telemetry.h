@@ -1,4 +1,4 @@
-// The step times of a Session's plans, summed up as Telemetry.
+// The step times of a session's plans, summed up as Telemetry.
 #ifndef ATTEND_ENGINE_TELEMETRY_H_
 #define ATTEND_ENGINE_TELEMETRY_H_
 
@@ -11,7 +11,20 @@
 
 namespace attend {
 
-// Of one Session, whose runs go through one plan, or two. All memory is taken when it is made.
+// What a run was, as its session knows it; the fields are those of Telemetry.
+struct TimedRun {
+  int64_t tokens = 0;
+  int64_t decoder_tokens = 0;
+  int64_t sequences = 0;
+  int num_threads = 1;
+  Share share = Share::kAuto;
+};
+
+// Adds a run to the others of its call, which *sum has.
+void AddRun(const Telemetry& run, Telemetry* sum);
+
+// Of one Session or DecodeSession, whose runs go through one plan, or two. All memory is taken when
+// it is made.
 class SessionTelemetry {
  public:
   static constexpr size_t kMostPlans = 2;
@@ -22,8 +35,8 @@ class SessionTelemetry {
   static size_t Bytes(std::span<PlanRunner* const> runners, int num_threads);
 
   void Begin();
-  // After Begin and a run of all plans; valid until the next Begin.
-  const Telemetry* End(const BatchView& batch, Share share, int num_threads);
+  // After Begin and a run of the plans; valid until the next Begin.
+  const Telemetry* End(const TimedRun& run);
 
  private:
   void Add(const Plan& plan, const StepTimes& times, size_t first_segment);

@@ -274,6 +274,91 @@ TEST(CApiTrace, TelemetryOfABatcher) {
   EXPECT_GE(watched.queue_ns, 0);
 }
 
+// A pipeline or generator of a tiny model whose session takes its times, if `on`.
+template <typename Handle, typename Options, typename Create>
+Handle MakeTimed(Task task, int32_t on, Options options, const Create& create) {
+  const CModel model = LoadTiny(TinyModelBytes(task));
+  attend_session_options session = ATTEND_SESSION_OPTIONS_INIT;
+  session.max_tokens = 64;
+  session.telemetry = on;
+  options.session = &session;
+  typename Handle::pointer made = nullptr;
+  attend_error error = ATTEND_ERROR_INIT;
+  EXPECT_EQ(create(model.get(), &options, &made, &error), ATTEND_OK) << TextOf(error);
+  return Handle(made);
+}
+
+void ExpectOfTwoTexts(const attend_telemetry* t, int32_t on, int64_t sequences = 2) {
+  ASSERT_EQ(t != nullptr, on == 1);
+  if (on == 0) return;
+  EXPECT_EQ(t->struct_size, sizeof(attend_telemetry));
+  EXPECT_GE(t->num_runs, 1);
+  EXPECT_GT(t->num_tokens, 2);
+  EXPECT_EQ(t->num_sequences, sequences);
+  EXPECT_GT(t->encode_ns, 0);
+  EXPECT_GT(t->run_ns, 0);
+  EXPECT_GT(t->work.linear_ns, 0);
+  ASSERT_GE(t->num_segments, 2);
+  int64_t linear_ns = 0;
+  for (int64_t s = 0; s < t->num_segments; ++s) linear_ns += t->segments[s].linear_ns;
+  EXPECT_EQ(linear_ns, t->work.linear_ns);
+}
+
+TEST(CApiTrace, TelemetryOfPipelines) {
+  const attend_text texts[] = {{"I saw", 5}, {"a saw", 5}};
+  const attend_pipeline_options options = ATTEND_PIPELINE_OPTIONS_INIT;
+  for (const int32_t on : {0, 1}) {
+    const auto tagger = MakeTimed<CTagger>(Task::kTokens, on, options, attend_tagger_create);
+    attend_tags tags = ATTEND_TAGS_INIT;
+    ASSERT_EQ(attend_tag_batch(tagger.get(), texts, 2, &tags, nullptr), ATTEND_OK);
+    ExpectOfTwoTexts(tags.telemetry, on);
+    // A program of the header before the field.
+    std::memset(static_cast<void*>(&tags.telemetry), 0x5A, sizeof(tags.telemetry));
+    tags.struct_size = offsetof(attend_tags, telemetry);
+    ASSERT_EQ(attend_tag_batch(tagger.get(), texts, 2, &tags, nullptr), ATTEND_OK);
+    const auto* bytes = reinterpret_cast<const unsigned char*>(&tags.telemetry);
+    for (size_t i = 0; i < sizeof(tags.telemetry); ++i) EXPECT_EQ(bytes[i], 0x5A);
+
+    const auto classifier =
+        MakeTimed<CClassifier>(Task::kSequence, on, options, attend_classifier_create);
+    attend_classes classes = ATTEND_CLASSES_INIT;
+    ASSERT_EQ(attend_classify_batch(classifier.get(), texts, nullptr, 2, &classes, nullptr),
+              ATTEND_OK);
+    ExpectOfTwoTexts(classes.telemetry, on);
+
+    const auto embedder =
+        MakeTimed<CEmbedder>(Task::kEmbedding, on, options, attend_embedder_create);
+    attend_embeddings embeddings = ATTEND_EMBEDDINGS_INIT;
+    ASSERT_EQ(attend_embed_batch(embedder.get(), texts, 2, &embeddings, nullptr), ATTEND_OK);
+    ExpectOfTwoTexts(embeddings.telemetry, on);
+
+    const auto reranker =
+        MakeTimed<CReranker>(Task::kEmbedding, on, options, attend_reranker_create);
+    attend_ranking ranking = ATTEND_RANKING_INIT;
+    ASSERT_EQ(attend_rank(reranker.get(), texts, texts, 2, &ranking, nullptr), ATTEND_OK);
+    ExpectOfTwoTexts(ranking.telemetry, on, 3);
+  }
+}
+
+TEST(CApiTrace, TelemetryOfAGenerator) {
+  const attend_text texts[] = {{"I saw", 5}, {"a saw", 5}};
+  attend_generation_settings settings = ATTEND_GENERATION_SETTINGS_INIT;
+  settings.max_new_tokens = settings.min_new_tokens = 3;
+  attend_generator_options options = ATTEND_GENERATOR_OPTIONS_INIT;
+  options.settings = &settings;
+  options.max_text_tokens = 16;
+  for (const int32_t on : {0, 1}) {
+    const auto generator =
+        MakeTimed<CGenerator>(Task::kGenerate, on, options, attend_generator_create);
+    attend_generations generations = ATTEND_GENERATIONS_INIT;
+    ASSERT_EQ(attend_generate_batch(generator.get(), texts, 2, &generations, nullptr), ATTEND_OK);
+    ExpectOfTwoTexts(generations.telemetry, on);
+    if (on == 0) continue;
+    EXPECT_EQ(generations.telemetry->num_runs % 3, 0);
+    EXPECT_EQ(generations.telemetry->num_decoder_tokens, generations.telemetry->num_tokens + 2 * 2);
+  }
+}
+
 // Programs of the header before these fields: what lies behind is nonsense, and nobody looks.
 TEST(CApiTrace, StructsOfOlderHeaders) {
   const CModel model = LoadTiny(TinyModelBytes(Task::kTokens));

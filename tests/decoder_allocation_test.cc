@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "attend/trace.h"
 #include "engine/decoder.h"
 #include "tests/decoder_testing.h"
 #include "tests/sanitized.h"
@@ -90,14 +91,21 @@ TEST(DecoderAllocation, StartAndStepAllocateNothing) {
   if (isas.size() > 2) {
     ASSERT_TRUE(LimitIsa("avx2").ok());
   }
+  Result<Trace> trace = Trace::Create(100'000);
+  ASSERT_TRUE(trace.ok());
   for (const ModelConfig& config : {testing::DecoderConfig(), testing::EncoderDecoderConfig()}) {
     const Result<Model> model = testing::RandomModel(config, 2);
     ASSERT_TRUE(model.ok()) << model.status().ToString();
     for (const int threads : {1, 2}) {
       for (const Share share : {Share::kAuto, Share::kSequences, Share::kRows, Share::kColumns}) {
-        Result<DecodeSession> session = DecodeSession::Create(
-            *model,
-            {.num_threads = threads, .max_rows = kRows, .max_length = kLength, .share = share});
+        const bool watched = threads == 2;
+        Result<DecodeSession> session =
+            DecodeSession::Create(*model, {.num_threads = threads,
+                                           .max_rows = kRows,
+                                           .max_length = kLength,
+                                           .share = share,
+                                           .trace = watched ? &*trace : nullptr,
+                                           .telemetry = watched});
         ASSERT_TRUE(session.ok()) << session.status().ToString();
         std::mt19937 random(4);
         Decode(&*session, random, 1);  // OpenMP makes its threads in their first region
@@ -105,6 +113,7 @@ TEST(DecoderAllocation, StartAndStepAllocateNothing) {
         Decode(&*session, random, 2);
         EXPECT_EQ(allocations, 0) << config.architecture << ", threads " << threads << ", share "
                                   << static_cast<int>(share);
+        EXPECT_EQ(session->telemetry() != nullptr, watched);
       }
     }
   }

@@ -218,6 +218,51 @@ TEST(Trace, LayersOfAnEncoderAndOfItsDecoder) {
   EXPECT_EQ(count, layers + decoder_layers);
 }
 
+// A run for the beginning of all texts, and one for each step; all of the plans lies in one.
+TEST(Trace, RunsOfAGenerator) {
+  Result<Trace> trace = Trace::Create();
+  ASSERT_TRUE(trace.ok());
+  const Result<Model> model = testing::RandomModel(testing::EncoderDecoderConfig(), 3);
+  ASSERT_TRUE(model.ok());
+  GeneratorOptions options;
+  options.session.num_threads = 2;
+  options.session.trace = &*trace;
+  options.max_text_tokens = 16;
+  options.settings = {.max_new_tokens = 4, .min_new_tokens = 4, .decoder_start_token_id = 1};
+  Result<Generator> generator = Generator::Create(*model, options);
+  ASSERT_TRUE(generator.ok()) << generator.status().ToString();
+  const int32_t ids[] = {5, 6, 7};
+  const GenerationInput inputs[] = {{.ids = ids}, {.ids = std::span(ids).first(2)}};
+  ASSERT_TRUE(generator->GenerateIds(inputs).ok());
+  const json all = json::parse(trace->ToJson());
+  ExpectNested(all);
+  const std::vector<json> runs = Named(all, "run");
+  ASSERT_EQ(runs.size(), 1u + 3);
+  EXPECT_EQ(runs[0]["args"], (json{{"tokens", 5}, {"sequences", 2}}));
+  for (size_t i = 1; i < runs.size(); ++i) {
+    EXPECT_EQ(runs[i]["args"], (json{{"tokens", 2}, {"sequences", 2}}));
+  }
+  for (const json& event : all["traceEvents"]) {
+    const double from = event["ts"], to = from + event["dur"].get<double>();
+    const auto holds = [&](const json& run) {
+      const double begin = run["ts"], end = begin + run["dur"].get<double>();
+      return begin - 0.002 <= from && to <= end + 0.002;
+    };
+    EXPECT_EQ(std::count_if(runs.begin(), runs.end(), holds), 1) << event;
+  }
+  const int64_t layers = model->data().config.num_layers;
+  const int64_t decoder_layers = model->data().config.decoder_layers;
+  std::set<std::pair<std::string, size_t>> seen;  // by name and run, on whichever threads
+  for (const json& event : all["traceEvents"]) {
+    if (!IsLayer(event)) continue;
+    size_t run = 0;
+    while (run + 1 < runs.size() && runs[run + 1]["ts"] <= event["ts"]) ++run;
+    seen.emplace(event["name"], run);
+  }
+  EXPECT_GE(seen.size(),
+            static_cast<size_t>(std::max(layers, decoder_layers) + 3 * decoder_layers));
+}
+
 // Each command that runs a model.
 TEST(Trace, TheProgramWritesOne) {
   const testing::TemporaryFolder folder;
@@ -239,6 +284,7 @@ TEST(Trace, TheProgramWritesOne) {
     const json all = json::parse(testing::ReadFile(file));
     EXPECT_EQ(Named(all, "tokenize").empty(), command[0] == "run");
     EXPECT_FALSE(Named(all, "attention").empty());
+    EXPECT_FALSE(Named(all, "run").empty());
     EXPECT_FALSE(Named(all, "layer 1").empty());
     ExpectNested(all);
   }

@@ -167,7 +167,8 @@ struct SessionOptions {
                              // Session
   Logger* logger = nullptr;  // who is told what was chosen (log.h); not owned; must outlive the
                              // Session
-  bool telemetry = false;    // whether runs take their times: Output::telemetry
+  bool telemetry = false;    // whether runs take their times: Output::telemetry, and telemetry() of
+                             // the pipelines
 };
 
 // Position i of a sequence sees position j of the same sequence. In a model with edges no other
@@ -214,18 +215,23 @@ struct WorkTimes {
   }
 };
 
-// Where one run's time went. A run takes it with a clock's call (some 30 ns) for each step of 64
-// rows; its bits are the same.
+// Where one run's time went, or that of all runs of a pipeline's call together. A run takes it with
+// a clock's call (some 30 ns) for each step of 64 rows; its bits are the same.
 struct Telemetry {
-  int64_t tokens = 0;       // T, without those of a decoder
-  int64_t sequences = 0;    // B
-  int32_t num_threads = 1;  // that took part
-  Share share = Share::kAuto;
-  int64_t queue_ns = 0;  // of a Batcher's request: from Submit until its batch started
-  int64_t run_ns = 0;    // from one end of the run to the other, without the check of the batch
-  int64_t wait_ns = 0;   // of all threads together, for each other. work and it together are at
-                         // most num_threads * run_ns; the rest is starting and ending
-  WorkTimes work;        // of all segments together
+  int64_t runs = 0;    // 1; of a pipeline's call all it took: those of a Generator begin texts, or
+                       // write a token of each
+  int64_t tokens = 0;  // T, without those of a decoder; of a Generator those of texts and prompts
+  int64_t decoder_tokens = 0;  // T' of an encoder-decoder; of a Generator all that went through its
+                               // decoder, for every beam
+  int64_t sequences = 0;       // B
+  int32_t num_threads = 1;     // that took part; of several runs the most
+  Share share = Share::kAuto;  // of several runs kAuto if they differ in it
+  int64_t encode_ns = 0;       // of a pipeline's call, or a Batcher's text: making tokens of text
+  int64_t queue_ns = 0;        // of a Batcher's request: from Submit until its batch started
+  int64_t run_ns = 0;   // from one end of the run to the other, without the check of the batch
+  int64_t wait_ns = 0;  // of all threads together, for each other. work and it together are at
+                        // most num_threads * run_ns; the rest is starting and ending
+  WorkTimes work;       // of all segments together
   // By segment: what runs from one look at other rows to the next, as Session::Describe lists them,
   // those of an encoder-decoder's decoder last. The first is the embedding with the first queries,
   // keys and values; then there is one for each layer.

@@ -366,8 +366,8 @@ typedef struct attend_work_times {
   int64_t other_ns;
 } attend_work_times;
 
-// Where one run's time went; Telemetry in attend.h says more. The library sets struct_size to what
-// it fills.
+// Where one run's time went, or that of all runs of a pipeline's call; Telemetry in attend.h says
+// more. The library sets struct_size to what it fills.
 typedef struct attend_telemetry {
   size_t struct_size;
   int64_t num_tokens;     // T
@@ -381,6 +381,9 @@ typedef struct attend_telemetry {
   int64_t num_segments;
   int32_t share;  // ATTEND_SHARE_...
   int32_t reserved;
+  int64_t num_runs;            // 1; of a pipeline's call all it took
+  int64_t num_decoder_tokens;  // of a decoder
+  int64_t encode_ns;           // of a pipeline's call, or a batcher's text: making tokens of text
 } attend_telemetry;
 
 // What a run computed, with the number of its elements; NULL and 0 where a model has none.

@@ -56,7 +56,7 @@ typedef struct attend_answer {
   int64_t batch_sequences;
   int32_t truncated;
   int32_t reserved;
-  // If the session options ask for it, or NULL: of the whole batch, but for queue_ns.
+  // If the session options ask for it, or NULL: of the whole batch, but for encode_ns and queue_ns.
   const attend_telemetry* telemetry;
 } attend_answer;
 #define ATTEND_ANSWER_INIT                                                                      \

@@ -134,9 +134,10 @@ typedef struct attend_tags {
   const attend_word* words;  // [num_words]
   const int64_t* offsets;    // [num_texts+1]: the words of text t are offsets[t] .. offsets[t+1]
   const uint8_t* windowed;   // [num_texts] 1: longer than the model takes, and read in windows
+  const attend_telemetry* telemetry;  // of the call, if the session options ask for it, or NULL
 } attend_tags;
 #define ATTEND_TAGS_INIT \
-  { sizeof(attend_tags), 0, 0, NULL, NULL, NULL }
+  { sizeof(attend_tags), 0, 0, NULL, NULL, NULL, NULL }
 
 // Cuts a text of any length into words and labels each. Errors: ATTEND_INVALID_ARGUMENT (invalid
 // UTF-8), ATTEND_CAPACITY (memory). Threads: one at a time.
@@ -161,14 +162,15 @@ ATTEND_API void attend_classifier_free(attend_classifier* classifier);
 typedef struct attend_classes {
   size_t struct_size;
   int64_t num_texts;
-  int64_t num_labels;         // C
-  const char* const* labels;  // [C]
-  const int32_t* best;        // [num_texts] the most probable label, an index into labels
-  const float* scores;        // [num_texts, C] probabilities
-  const uint8_t* truncated;   // [num_texts]
+  int64_t num_labels;                 // C
+  const char* const* labels;          // [C]
+  const int32_t* best;                // [num_texts] the most probable label, an index into labels
+  const float* scores;                // [num_texts, C] probabilities
+  const uint8_t* truncated;           // [num_texts]
+  const attend_telemetry* telemetry;  // of the call, if the session options ask for it, or NULL
 } attend_classes;
 #define ATTEND_CLASSES_INIT \
-  { sizeof(attend_classes), 0, 0, NULL, NULL, NULL, NULL }
+  { sizeof(attend_classes), 0, 0, NULL, NULL, NULL, NULL, NULL }
 
 // Errors: ATTEND_INVALID_ARGUMENT (invalid UTF-8), ATTEND_CAPACITY (longer than the model takes,
 // and truncate is off). Threads: one at a time.
@@ -192,12 +194,13 @@ ATTEND_API void attend_embedder_free(attend_embedder* embedder);
 typedef struct attend_embeddings {
   size_t struct_size;
   int64_t num_texts;
-  int64_t dimensions;        // D
-  const float* values;       // [num_texts, D]
-  const uint8_t* truncated;  // [num_texts]
+  int64_t dimensions;                 // D
+  const float* values;                // [num_texts, D]
+  const uint8_t* truncated;           // [num_texts]
+  const attend_telemetry* telemetry;  // of the call, if the session options ask for it, or NULL
 } attend_embeddings;
 #define ATTEND_EMBEDDINGS_INIT \
-  { sizeof(attend_embeddings), 0, 0, NULL, NULL }
+  { sizeof(attend_embeddings), 0, 0, NULL, NULL, NULL }
 
 // Errors: as attend_classify. Threads: one at a time.
 ATTEND_API attend_status attend_embed(attend_embedder* embedder, const char* text, size_t size,
@@ -219,12 +222,13 @@ ATTEND_API void attend_reranker_free(attend_reranker* reranker);
 typedef struct attend_ranking {
   size_t struct_size;
   int64_t num_texts;
-  const int64_t* indices;    // [num_texts] into the texts, best first
-  const float* scores;       // [num_texts] in that order
-  const uint8_t* truncated;  // [num_texts] in that order
+  const int64_t* indices;             // [num_texts] into the texts, best first
+  const float* scores;                // [num_texts] in that order
+  const uint8_t* truncated;           // [num_texts] in that order
+  const attend_telemetry* telemetry;  // of the call, if the session options ask for it, or NULL
 } attend_ranking;
 #define ATTEND_RANKING_INIT \
-  { sizeof(attend_ranking), 0, NULL, NULL, NULL }
+  { sizeof(attend_ranking), 0, NULL, NULL, NULL, NULL }
 
 // Errors: as attend_classify. Threads: one at a time.
 ATTEND_API attend_status attend_rank(attend_reranker* reranker, const attend_text* query,
@@ -329,13 +333,14 @@ typedef struct attend_generated {
 typedef struct attend_generations {
   size_t struct_size;
   int64_t num_texts;
-  int64_t num_outputs;              // of all texts
-  const attend_generated* outputs;  // [num_outputs]
-  const int64_t* offsets;           // [num_texts+1]: those of text t, best first
-  const uint8_t* truncated;         // [num_texts]
+  int64_t num_outputs;                // of all texts
+  const attend_generated* outputs;    // [num_outputs]
+  const int64_t* offsets;             // [num_texts+1]: those of text t, best first
+  const uint8_t* truncated;           // [num_texts]
+  const attend_telemetry* telemetry;  // of the call, if the session options ask for it, or NULL
 } attend_generations;
 #define ATTEND_GENERATIONS_INIT \
-  { sizeof(attend_generations), 0, 0, NULL, NULL, NULL }
+  { sizeof(attend_generations), 0, 0, NULL, NULL, NULL, NULL }
 
 // Errors: ATTEND_INVALID_ARGUMENT (invalid UTF-8, an empty prompt), ATTEND_CAPACITY (too long),
 // ATTEND_UNSUPPORTED (no tokenizer). Threads: one at a time.

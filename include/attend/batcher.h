@@ -57,7 +57,7 @@ struct BatchAnswer {
   int64_t run_us = 0;                 // what the batch took
   int32_t batch_tokens = 0;           // L of all in the batch
   int32_t batch_sequences = 0;
-  // If session.telemetry is on: of the whole batch, but for queue_ns.
+  // If session.telemetry is on: of the whole batch, but for encode_ns and queue_ns.
   std::optional<Telemetry> telemetry;
 };
 

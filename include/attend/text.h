@@ -148,6 +148,9 @@ class ATTEND_EXPORT Tagger {
   Result<Encoding> Encode(std::string_view text);
 
   const Model& model() const;
+  // Where the time of the last call went, if session.telemetry asks for it; else null. Valid until
+  // the next call.
+  const Telemetry* telemetry() const;
 
  private:
   struct Impl;
@@ -180,6 +183,7 @@ class ATTEND_EXPORT Classifier {
 
   std::span<const std::string> labels() const;
   const Model& model() const;
+  const Telemetry* telemetry() const;  // as Tagger's
 
  private:
   struct Impl;
@@ -207,6 +211,7 @@ class ATTEND_EXPORT Embedder {
 
   int32_t dimensions() const;
   const Model& model() const;
+  const Telemetry* telemetry() const;  // as Tagger's
 
  private:
   struct Impl;
@@ -234,6 +239,7 @@ class ATTEND_EXPORT Reranker {
   Result<std::vector<Ranked>> Rank(std::string_view query, std::span<const std::string_view> texts);
 
   const Model& model() const;
+  const Telemetry* telemetry() const;  // as Tagger's
 
  private:
   struct Impl;
@@ -350,6 +356,7 @@ class ATTEND_EXPORT Generator {
   // What is used, nothing left open.
   const GenerationSettings& settings() const;
   const Model& model() const;
+  const Telemetry* telemetry() const;  // as Tagger's
   size_t memory_bytes() const;
 
  private:

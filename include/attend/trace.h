@@ -17,12 +17,13 @@ namespace attend {
 
 struct TraceBuffer;  // the insides
 
-// What Sessions note of their runs when it is in their options: a span for each run; on each thread
-// for each layer, in it for each step of a tile (embedding, qkv, attention, linear, pool, ...), and
-// for each wait for other threads; for each text that a pipeline or Batcher encodes ("tokenize");
-// and for each request of a Batcher, from Submit to its batch ("queue").
-// Any number of Sessions and threads may note into one Trace at the same time. Without one in its
-// options a Session runs code that has nothing of this in it.
+// What Sessions note of their runs when it is in their options: a span for each run (of a
+// Generator: for each beginning of texts and each step); on each thread for each layer, in it for
+// each step of a tile (embedding, qkv, attention, linear, pool, ...), and for each wait for other
+// threads; for each text that a pipeline or Batcher encodes ("tokenize"); and for each request of a
+// Batcher, from Submit to its batch ("queue"). Any number of Sessions and threads may note into one
+// Trace at the same time. Without one in its options a Session runs code that has nothing of this
+// in it.
 class ATTEND_EXPORT Trace {
  public:
   // Takes room for `max_events` spans, 32 bytes each; further ones are dropped and counted.
