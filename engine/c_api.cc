@@ -73,6 +73,28 @@ void FillText(std::string_view text, char (&field)[kSize], const attend_error* e
 
 }  // namespace
 
+Status ReadLogger(const attend_logger* given, std::unique_ptr<CallbackLogger>* out) {
+  if (given == nullptr) return Status();
+  constexpr const char* kName = "attend_logger";
+  attend_logger logger = ATTEND_LOGGER_INIT;
+  ATTEND_RETURN_IF_ERROR(ReadStruct(given, kName, &logger));
+  ATTEND_RETURN_IF_ERROR(CheckOption(kName, "least", logger.least, -1, 1));
+  ATTEND_RETURN_IF_ERROR(CheckEnum(logger.reserved, 0, kName, "reserved"));
+  if (logger.log == nullptr) return Invalid("log is NULL", kName);
+  *out = std::make_unique<CallbackLogger>(logger);
+  return Status();
+}
+
+Status ReadLoadOptions(const attend_load_options* given, LoadSetup* out) {
+  constexpr const char* kName = "attend_load_options";
+  attend_load_options read = ATTEND_LOAD_OPTIONS_INIT;
+  ATTEND_RETURN_IF_ERROR(ReadStruct(given, kName, &read));
+  ATTEND_RETURN_IF_ERROR(CheckEnum(read.reserved, 0, kName, "reserved"));
+  ATTEND_RETURN_IF_ERROR(ReadLogger(read.logger, &out->logger));
+  out->options = {.mode = static_cast<LoadMode>(read.mode), .logger = out->logger.get()};
+  return Status();
+}
+
 attend_status Report(ErrorCode code, std::string_view message, std::string_view where,
                      std::string_view hint, attend_error* error) noexcept {
   const auto status = static_cast<attend_status>(code);

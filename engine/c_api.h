@@ -153,6 +153,13 @@ class CallbackLogger final : public Logger {
 // The caller's logger; null if none is given. Errors: kInvalidArgument.
 Status ReadLogger(const attend_logger* given, std::unique_ptr<CallbackLogger>* out);
 
+// LoadOptions, and the logger that they point to.
+struct LoadSetup {
+  LoadOptions options;
+  std::unique_ptr<CallbackLogger> logger;
+};
+Status ReadLoadOptions(const attend_load_options* given, LoadSetup* out);
+
 // What SessionOptions point to, and must outlive what is made with them: the first member of every
 // handle.
 struct Callbacks {

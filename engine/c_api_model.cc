@@ -204,27 +204,29 @@ attend_status attend_model_load(const char* path, attend_model** out, attend_err
 attend_status attend_model_load_with(const char* path, const attend_load_options* options,
                                      attend_model** out, attend_error* error) {
   return Guarded("model", error, [&]() -> attend::Status {
-    constexpr const char* kName = "attend_load_options";
     ATTEND_RETURN_IF_ERROR(attend::c::RequirePointer(path, "path"));
     ATTEND_RETURN_IF_ERROR(attend::c::RequirePointer(out, "out"));
-    attend_load_options read = ATTEND_LOAD_OPTIONS_INIT;
-    ATTEND_RETURN_IF_ERROR(attend::c::ReadStruct(options, kName, &read));
-    ATTEND_RETURN_IF_ERROR(attend::c::CheckEnum(read.reserved, 0, kName, "reserved"));
-    std::unique_ptr<attend::c::CallbackLogger> logger;
-    ATTEND_RETURN_IF_ERROR(attend::c::ReadLogger(read.logger, &logger));
-    return attend::Keep(attend::Model::Load(path, {.mode = static_cast<attend::LoadMode>(read.mode),
-                                                   .logger = logger.get()}),
-                        out);
+    attend::c::LoadSetup setup;
+    ATTEND_RETURN_IF_ERROR(attend::c::ReadLoadOptions(options, &setup));
+    return attend::Keep(attend::Model::Load(path, setup.options), out);
   });
 }
 
 attend_status attend_model_from_bytes(const void* bytes, size_t size, attend_model** out,
                                       attend_error* error) {
+  return attend_model_from_bytes_with(bytes, size, nullptr, out, error);
+}
+
+attend_status attend_model_from_bytes_with(const void* bytes, size_t size,
+                                           const attend_load_options* options, attend_model** out,
+                                           attend_error* error) {
   return Guarded("model", error, [&]() -> attend::Status {
     ATTEND_RETURN_IF_ERROR(attend::c::RequirePointer(bytes, "bytes"));
     ATTEND_RETURN_IF_ERROR(attend::c::RequirePointer(out, "out"));
-    return attend::Keep(attend::Model::FromBytes({static_cast<const std::byte*>(bytes), size}),
-                        out);
+    attend::c::LoadSetup setup;
+    ATTEND_RETURN_IF_ERROR(attend::c::ReadLoadOptions(options, &setup));
+    return attend::Keep(
+        attend::Model::FromBytes({static_cast<const std::byte*>(bytes), size}, setup.options), out);
   });
 }
 

@@ -1,6 +1,7 @@
 // The C interface: tokenizers. In libattend_text too.
 #include "engine/c_api.h"
 #include "engine/format.h"
+#include "engine/log.h"
 #include "engine/text/tokenizer_load.h"
 
 using attend::c::Guarded;
@@ -41,25 +42,44 @@ Status EncodeInto(const Tokenizer& tokenizer, const attend_text& text, const att
 }  // namespace attend
 
 attend_status attend_tokenizer_load(const char* path, attend_tokenizer** out, attend_error* error) {
+  return attend_tokenizer_load_with(path, nullptr, out, error);
+}
+
+attend_status attend_tokenizer_load_with(const char* path, const attend_load_options* options,
+                                         attend_tokenizer** out, attend_error* error) {
   return Guarded("tokenizer", error, [&]() -> attend::Status {
     ATTEND_RETURN_IF_ERROR(attend::c::RequirePointer(path, "path"));
     ATTEND_RETURN_IF_ERROR(attend::c::RequirePointer(out, "out"));
-    return attend::Keep(attend::Tokenizer::Load(path), out);
+    attend::c::LoadSetup setup;
+    ATTEND_RETURN_IF_ERROR(attend::c::ReadLoadOptions(options, &setup));
+    return attend::Keep(attend::Tokenizer::Load(path, setup.options), out);
   });
 }
 
 attend_status attend_tokenizer_from_bytes(const void* bytes, size_t size, attend_tokenizer** out,
                                           attend_error* error) {
+  return attend_tokenizer_from_bytes_with(bytes, size, nullptr, out, error);
+}
+
+attend_status attend_tokenizer_from_bytes_with(const void* bytes, size_t size,
+                                               const attend_load_options* options,
+                                               attend_tokenizer** out, attend_error* error) {
   return Guarded("tokenizer", error, [&]() -> attend::Status {
     ATTEND_RETURN_IF_ERROR(attend::c::RequirePointer(bytes, "bytes"));
     ATTEND_RETURN_IF_ERROR(attend::c::RequirePointer(out, "out"));
+    attend::c::LoadSetup setup;
+    ATTEND_RETURN_IF_ERROR(attend::c::ReadLoadOptions(options, &setup));
     // A copy: wherever the caller's bytes are, these are aligned.
     const attend::FileBytes copy =
         attend::FileBytes::Copy({static_cast<const std::byte*>(bytes), size});
     attend::Result<attend::FileView> file =
         attend::FileView::Open(copy.bytes(), attend::VerifyLevel::kStructure, "bytes");
     if (!file.ok()) return file.status();
-    return attend::Keep(attend::TokenizerOfFile(*file, "bytes"), out);
+    attend::Result<attend::Tokenizer> tokenizer = attend::TokenizerOfFile(*file, "bytes");
+    if (tokenizer.ok() && attend::Wants(setup.options.logger, attend::LogLevel::kInfo)) {
+      attend::TellLoaded(setup.options.logger, size, attend::Summary(*tokenizer));
+    }
+    return attend::Keep(std::move(tokenizer), out);
   });
 }
 

@@ -1,21 +1,9 @@
-// The C interface: what is seen inside. Loggers, traces, telemetry.
+// The C interface: what is seen inside. Traces, telemetry.
 #include "engine/c_api.h"
 
 using attend::c::Guarded;
 
 namespace attend::c {
-
-Status ReadLogger(const attend_logger* given, std::unique_ptr<CallbackLogger>* out) {
-  if (given == nullptr) return Status();
-  constexpr const char* kName = "attend_logger";
-  attend_logger logger = ATTEND_LOGGER_INIT;
-  ATTEND_RETURN_IF_ERROR(ReadStruct(given, kName, &logger));
-  ATTEND_RETURN_IF_ERROR(CheckOption(kName, "least", logger.least, -1, 1));
-  ATTEND_RETURN_IF_ERROR(CheckEnum(logger.reserved, 0, kName, "reserved"));
-  if (logger.log == nullptr) return Invalid("log is NULL", kName);
-  *out = std::make_unique<CallbackLogger>(logger);
-  return Status();
-}
 
 const attend_telemetry* KeepTelemetry(const Telemetry* from, attend_telemetry* kept) {
   if (from == nullptr) return nullptr;

@@ -12,6 +12,8 @@
 #include <new>
 #include <utility>
 
+#include "attend/attend.h"
+#include "engine/check.h"
 #include "engine/format.h"
 #include "engine/os_error.h"
 
@@ -83,6 +85,12 @@ Status ReadAll(int fd, std::byte* out, size_t size, const std::string& path) {
 }
 
 }  // namespace
+
+Result<FileBytes> FileBytes::Open(const std::string& path, const LoadOptions& options) {
+  ATTEND_RETURN_IF_ERROR(
+      CheckOption("LoadOptions", "mode", static_cast<int64_t>(options.mode), 0, 1));
+  return Open(path, options.mode == LoadMode::kRead ? Mode::kRead : Mode::kMap);
+}
 
 Result<FileBytes> FileBytes::Open(const std::string& path, Mode mode) {
   if (path.empty() || path.find('\0') != std::string::npos) {

@@ -16,6 +16,8 @@
 
 namespace attend {
 
+struct LoadOptions;  // attend.h
+
 enum class DType : uint32_t { kF32 = 1, kF16 = 2, kBf16 = 3, kI8 = 4, kU8 = 5, kI32 = 6 };
 // Bytes of one element; 0 for a value that is none of the above.
 size_t DTypeSize(DType dtype);
@@ -159,6 +161,8 @@ class FileBytes {
   // Errors: kInvalidArgument (a path that no file can have), kNotFound, kIo (a folder, a device, no
   // permission: says which), kCapacity (not enough memory).
   static Result<FileBytes> Open(const std::string& path, Mode mode);
+  // Held as the options say. Errors: also kInvalidArgument (their mode).
+  static Result<FileBytes> Open(const std::string& path, const LoadOptions& options);
   // Copies to an address aligned to 64. Throws std::bad_alloc when there is no memory.
   static FileBytes Copy(std::span<const std::byte> bytes);
 

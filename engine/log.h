@@ -5,6 +5,7 @@
 #include <string>
 
 #include "attend/log.h"
+#include "engine/format.h"
 
 namespace attend {
 
@@ -17,7 +18,13 @@ inline void Tell(Logger* logger, LogLevel level, LogCode code, const std::string
   if (Wants(logger, level)) logger->Log({level, code, message});
 }
 
-// The same with the text of snprintf, cut at 255 bytes: allocates nothing.
+// It was loaded from `path`, whose bytes are `bytes`: what it is.
+void TellLoaded(Logger* logger, const std::string& path, const FileBytes& bytes,
+                const std::string& what);
+// The same of `size` bytes in memory, which were copied.
+void TellLoaded(Logger* logger, size_t size, const std::string& what);
+
+// As Tell, with the text of snprintf, cut at 255 bytes: allocates nothing.
 [[gnu::format(printf, 4, 5)]] void TellFormatted(Logger* logger, LogLevel level, LogCode code,
                                                  const char* format, ...);
 

@@ -4,9 +4,7 @@
 #include <utility>
 
 #include "attend/attend.h"
-#include "engine/check.h"
 #include "engine/log.h"
-#include "engine/os_error.h"
 #include "kernels/gemm.h"
 #include "kernels/isa.h"
 
@@ -61,43 +59,36 @@ Result<Model> MakeModel(FileBytes bytes, std::string_view where) {
   return Model(std::move(data));
 }
 
-// What was loaded, and how.
-void TellLoaded(Logger* logger, const std::string& path, const ModelData& data) {
-  if (!Wants(logger, LogLevel::kWarning)) return;
-  if (const int error = data.bytes.map_error(); error != 0) {
-    Tell(logger, LogLevel::kWarning, LogCode::kNotMapped,
-         OsError(error, "map the file, which was read into memory instead", path).ToString());
-  }
-  const ModelInfo& info = data.info;
-  Tell(logger, LogLevel::kInfo, LogCode::kModelLoaded,
-       path + ": " + std::to_string(info.file_bytes) +
-           (data.bytes.mapped() ? " bytes, mapped; " : " bytes, read into memory; ") +
-           info.architecture + " (" + info.source + ") for " + Name(info.task) + ", " +
-           std::to_string(info.num_layers) + " layers of width " +
-           std::to_string(info.hidden_size) + ", " + Name(info.precision));
+// What was loaded, in a few words.
+std::string Summary(const ModelInfo& info) {
+  return info.architecture + " (" + info.source + ") for " + Name(info.task) + ", " +
+         std::to_string(info.num_layers) + " layers of width " + std::to_string(info.hidden_size) +
+         ", " + Name(info.precision);
 }
 
 }  // namespace
 
 Result<Model> Model::Load(const std::string& path, const LoadOptions& options) {
   try {
-    ATTEND_RETURN_IF_ERROR(
-        CheckOption("LoadOptions", "mode", static_cast<int64_t>(options.mode), 0, 1));
-    const bool read = options.mode == LoadMode::kRead;
-    Result<FileBytes> bytes =
-        FileBytes::Open(path, read ? FileBytes::Mode::kRead : FileBytes::Mode::kMap);
+    Result<FileBytes> bytes = FileBytes::Open(path, options);
     if (!bytes.ok()) return bytes.status();
     Result<Model> model = MakeModel(std::move(*bytes), path);
-    if (model.ok()) TellLoaded(options.logger, path, model->data());
+    if (model.ok() && Wants(options.logger, LogLevel::kWarning)) {
+      TellLoaded(options.logger, path, model->data().bytes, Summary(model->info()));
+    }
     return model;
   } catch (const std::bad_alloc&) {
     return Status(ErrorCode::kCapacity, "no memory to load the model", path);
   }
 }
 
-Result<Model> Model::FromBytes(std::span<const std::byte> bytes) {
+Result<Model> Model::FromBytes(std::span<const std::byte> bytes, const LoadOptions& options) {
   try {
-    return MakeModel(FileBytes::Copy(bytes), "bytes");
+    Result<Model> model = MakeModel(FileBytes::Copy(bytes), "bytes");
+    if (model.ok() && Wants(options.logger, LogLevel::kInfo)) {
+      TellLoaded(options.logger, bytes.size(), Summary(model->info()));
+    }
+    return model;
   } catch (const std::bad_alloc&) {
     return Status(ErrorCode::kCapacity, "no memory to load the model", "bytes");
   }

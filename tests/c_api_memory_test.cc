@@ -110,6 +110,7 @@ TEST_F(CApiMemory, Taggers) {
   const std::vector<std::byte> bytes = TinyModelBytes(Task::kTokens);
   attend_session_options session = ATTEND_SESSION_OPTIONS_INIT;
   session.max_tokens = 64;
+  session.telemetry = 1;
   attend_pipeline_options options = ATTEND_PIPELINE_OPTIONS_INIT;
   options.session = &session;
   FailEach("tagger", [&](attend_error* error) {

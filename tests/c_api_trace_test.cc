@@ -94,6 +94,47 @@ TEST(CApiTrace, LoggersSayWhatCppSays) {
   ExpectSameEntries(kept.entries, want);
 }
 
+TEST(CApiTrace, LoggersOfWhatIsLoaded) {
+  CKept kept;
+  const attend_logger logger = kept.logger();
+  attend_load_options load = ATTEND_LOAD_OPTIONS_INIT;
+  load.logger = &logger;
+  const std::vector<std::byte> bytes = TinyModelBytes(Task::kTokens);
+  attend_model* model = nullptr;
+  attend_tokenizer *from_bytes = nullptr, *from_file = nullptr;
+  attend_error error = ATTEND_ERROR_INIT;
+  ASSERT_EQ(attend_model_from_bytes_with(bytes.data(), bytes.size(), &load, &model, &error),
+            ATTEND_OK)
+      << TextOf(error);
+  const CModel free_model(model);
+  ASSERT_EQ(
+      attend_tokenizer_from_bytes_with(bytes.data(), bytes.size(), &load, &from_bytes, &error),
+      ATTEND_OK)
+      << TextOf(error);
+  const CTokenizer free_from_bytes(from_bytes);
+  const std::string path = ATTEND_SOURCE_DIR "/models/pos-en.attend";
+  ASSERT_EQ(attend_tokenizer_load_with(path.c_str(), &load, &from_file, &error), ATTEND_OK)
+      << TextOf(error);
+  const CTokenizer free_from_file(from_file);
+  KeepingLogger same;
+  ASSERT_TRUE(Model::FromBytes(bytes, {.logger = &same}).ok());
+  const std::string size = std::to_string(bytes.size());
+  std::vector<KeptEntry> want = same.Take();
+  want.push_back({LogLevel::kInfo, LogCode::kModelLoaded,
+                  size + " bytes in memory, copied; wordpiece tokenizer of 300 tokens"});
+  ASSERT_TRUE(Tokenizer::Load(path, {.logger = &same}).ok());
+  want.push_back(same.Take().front());
+  ExpectSameEntries(kept.entries, want);
+  load.reserved = 1;
+  EXPECT_EQ(attend_tokenizer_load_with(path.c_str(), &load, &from_file, &error),
+            ATTEND_INVALID_ARGUMENT);
+  EXPECT_EQ(
+      attend_tokenizer_from_bytes_with(bytes.data(), bytes.size(), &load, &from_bytes, &error),
+      ATTEND_INVALID_ARGUMENT);
+  EXPECT_EQ(attend_model_from_bytes_with(bytes.data(), bytes.size(), &load, &model, &error),
+            ATTEND_INVALID_ARGUMENT);
+}
+
 TEST(CApiTrace, LoggersOfEveryObject) {
   CKept kept;
   attend_logger logger = kept.logger();

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "attend/attend.h"
+#include "attend/text.h"
 #include "engine/format.h"
 #include "tests/child.h"
 #include "tests/log_testing.h"
@@ -136,6 +137,7 @@ class IoFault : public ::testing::Test {
 TEST_F(IoFault, TheLoggerIsToldThatAFileIsNotMapped) {
   Whole();
   ASSERT_TRUE(Convert().ok());
+  const std::string tagger = ATTEND_SOURCE_DIR "/models/pos-en.attend";
   KeepingLogger logger;
   for (const int error : {0, ENODEV}) {
     if (error != 0) faults = {.error = error, .only = "mmap"};
@@ -147,7 +149,17 @@ TEST_F(IoFault, TheLoggerIsToldThatAFileIsNotMapped) {
                     error == 0 ? "bytes, mapped" : "bytes, read into memory"));
     const KeptEntry warning = EntryOf(told, LogCode::kNotMapped);
     EXPECT_EQ(told.size(), error == 0 ? 1u : 2u);
+    // A tokenizer alone tells the same.
+    if (error != 0) faults = {.error = error, .only = "mmap"};
+    const Result<Tokenizer> tokenizer = Tokenizer::Load(tagger, {.logger = &logger});
+    faults = {};
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().ToString();
+    const std::vector<KeptEntry> of_tokenizer = logger.Take();
+    EXPECT_TRUE(Has(EntryOf(of_tokenizer, LogCode::kModelLoaded).message,
+                    error == 0 ? "bytes, mapped" : "bytes, read into memory"));
+    EXPECT_EQ(of_tokenizer.size(), error == 0 ? 1u : 2u);
     if (error == 0) continue;
+    EXPECT_EQ(EntryOf(of_tokenizer, LogCode::kNotMapped).level, LogLevel::kWarning);
     EXPECT_EQ(warning.level, LogLevel::kWarning);
     EXPECT_TRUE(Has(warning.message, "No such device")) << warning.message;
     EXPECT_TRUE(Has(warning.message, options_.output)) << warning.message;

@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -81,6 +82,61 @@ TEST(Log, OfALoadedModel) {
     EXPECT_TRUE(logger.Take().empty());
     EXPECT_TRUE(logger.ends_in_nul());
   }
+}
+
+TEST(Log, OfAModelInMemory) {
+  const std::vector<std::byte> bytes = testing::TinyModelBytes(Task::kTokens);
+  KeepingLogger logger;
+  ASSERT_TRUE(Model::FromBytes(bytes, {.logger = &logger}).ok());
+  std::vector<KeptEntry> told = logger.Take();
+  ASSERT_EQ(CodesOf(told), std::vector{LogCode::kModelLoaded});
+  EXPECT_EQ(told[0].level, LogLevel::kInfo);
+  EXPECT_TRUE(Has(told[0].message, std::to_string(bytes.size()) + " bytes in memory, copied; "))
+      << told[0].message;
+  EXPECT_TRUE(Has(told[0].message, "for tokens, 1 layers of width 32")) << told[0].message;
+  EXPECT_FALSE(Model::FromBytes(std::span(bytes).first(100), {.logger = &logger}).ok());
+  EXPECT_TRUE(logger.Take().empty());
+  KeepingLogger warnings(LogLevel::kWarning);
+  ASSERT_TRUE(Model::FromBytes(bytes, {.logger = &warnings}).ok());
+  EXPECT_TRUE(warnings.Take().empty());
+  EXPECT_TRUE(logger.ends_in_nul());
+}
+
+TEST(Log, OfATokenizer) {
+  const testing::TemporaryFolder folder;
+  const std::string path = SaveTiny(folder, Task::kTokens);
+  const std::string what = "wordpiece tokenizer of 300 tokens";
+  for (const LoadMode mode : {LoadMode::kMap, LoadMode::kRead}) {
+    KeepingLogger logger;
+    ASSERT_TRUE(Tokenizer::Load(path, {.mode = mode, .logger = &logger}).ok());
+    const std::vector<KeptEntry> told = logger.Take();
+    ASSERT_EQ(CodesOf(told), std::vector{LogCode::kModelLoaded});
+    EXPECT_EQ(told[0].level, LogLevel::kInfo);
+    EXPECT_EQ(told[0].message,
+              path + ": " + std::to_string(testing::TinyModelBytes(Task::kTokens).size()) +
+                  (mode == LoadMode::kMap ? " bytes, mapped; " : " bytes, read into memory; ") +
+                  what);
+    EXPECT_FALSE(Tokenizer::Load(path + ".no", {.mode = mode, .logger = &logger}).ok());
+    EXPECT_TRUE(logger.Take().empty());
+    EXPECT_TRUE(logger.ends_in_nul());
+  }
+  const Status status = Tokenizer::Load(path, {.mode = static_cast<LoadMode>(2)}).status();
+  EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(Has(status.what(), "mode is 2")) << status.ToString();
+
+  const Result<TokenizerSpec> spec =
+      ReadTokenizerJson(ATTEND_TEST_DATA "/hf/bert_token_classification/tokenizer.json");
+  ASSERT_TRUE(spec.ok());
+  const std::vector<std::byte> bytes = SerializeTokenizer(*spec);
+  KeepingLogger logger;
+  ASSERT_TRUE(Tokenizer::FromBytes(bytes, {.logger = &logger}).ok());
+  const std::vector<KeptEntry> told = logger.Take();
+  ASSERT_EQ(CodesOf(told), std::vector{LogCode::kModelLoaded});
+  EXPECT_EQ(told[0].message, std::to_string(bytes.size()) + " bytes in memory, copied; " + what);
+  EXPECT_FALSE(Tokenizer::FromBytes(std::span(bytes).first(20), {.logger = &logger}).ok());
+  // The model has told of itself, and its tokenizer is a part of it.
+  ASSERT_TRUE(Tokenizer::FromModel(TinyModel(Task::kTokens)).ok());
+  EXPECT_TRUE(logger.Take().empty());
 }
 
 TEST(Log, OfASession) {

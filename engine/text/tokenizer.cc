@@ -4,11 +4,13 @@
 #include <utility>
 
 #include "attend/text.h"
+#include "engine/log.h"
 #include "engine/text/decoder.h"
 #include "engine/text/encoder.h"
 #include "engine/text/guard.h"
 #include "engine/text/post_processor.h"
 #include "engine/text/tokenizer_data.h"
+#include "engine/text/tokenizer_load.h"
 #include "engine/text/utf8.h"
 
 namespace attend {
@@ -137,11 +139,16 @@ Status EncodeOneWord(const TokenizerData& data, std::string_view word, std::vect
 
 }  // namespace
 
-Result<Tokenizer> Tokenizer::FromBytes(std::span<const std::byte> bytes) {
+Result<Tokenizer> Tokenizer::FromBytes(std::span<const std::byte> bytes,
+                                       const LoadOptions& options) {
   return WithoutExceptions("Tokenizer", [&]() -> Result<Tokenizer> {
     Result<std::shared_ptr<const TokenizerData>> data = ParseTokenizer(bytes);
     if (!data.ok()) return data.status();
-    return Tokenizer(*std::move(data));
+    Tokenizer tokenizer(*std::move(data));
+    if (Wants(options.logger, LogLevel::kInfo)) {
+      TellLoaded(options.logger, bytes.size(), Summary(tokenizer));
+    }
+    return tokenizer;
   });
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/log.h"
 #include "engine/model.h"
 #include "engine/text/guard.h"
 
@@ -28,13 +29,22 @@ Result<Tokenizer> TokenizerOfFile(const FileView& file, const std::string& where
   return Status(status.code(), status.what(), prefix + status.where(), status.hint());
 }
 
-Result<Tokenizer> Tokenizer::Load(const std::string& path) {
+std::string Summary(const Tokenizer& tokenizer) {
+  return std::string(tokenizer.kind()) + " tokenizer of " + std::to_string(tokenizer.vocab_size()) +
+         " tokens";
+}
+
+Result<Tokenizer> Tokenizer::Load(const std::string& path, const LoadOptions& options) {
   return WithoutExceptions("Tokenizer", [&]() -> Result<Tokenizer> {
-    Result<FileBytes> bytes = FileBytes::Open(path, FileBytes::Mode::kMap);
+    Result<FileBytes> bytes = FileBytes::Open(path, options);
     if (!bytes.ok()) return bytes.status();
     Result<FileView> view = FileView::Open(bytes->bytes(), VerifyLevel::kStructure, path);
     if (!view.ok()) return view.status();
-    return TokenizerOfFile(*view, path);
+    Result<Tokenizer> tokenizer = TokenizerOfFile(*view, path);
+    if (tokenizer.ok() && Wants(options.logger, LogLevel::kWarning)) {
+      TellLoaded(options.logger, path, *bytes, Summary(*tokenizer));
+    }
+    return tokenizer;
   });
 }
 

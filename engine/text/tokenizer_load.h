@@ -1,4 +1,4 @@
-// The tokenizer inside a model file.
+// The tokenizer inside a model file, and what a Logger is told of one.
 #ifndef ATTEND_ENGINE_TEXT_TOKENIZER_LOAD_H_
 #define ATTEND_ENGINE_TEXT_TOKENIZER_LOAD_H_
 
@@ -13,6 +13,9 @@ namespace attend {
 // Errors: kNotFound (the file has none); as Tokenizer::FromBytes.
 Result<Tokenizer> TokenizerOfFile(const FileView& file, const std::string& where,
                                   const std::string& name = "tokenizer");
+
+// "wordpiece tokenizer of 30522 tokens".
+std::string Summary(const Tokenizer& tokenizer);
 
 }  // namespace attend
 

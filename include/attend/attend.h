@@ -99,8 +99,8 @@ class ATTEND_EXPORT Model {
   // kUnsupported (a newer version, an architecture or feature this build does not know); kCapacity.
   static Result<Model> Load(const std::string& path, const LoadOptions& options = {});
 
-  // The same for bytes in memory, which are copied.
-  static Result<Model> FromBytes(std::span<const std::byte> bytes);
+  // The same for bytes in memory, which are copied, whatever the mode.
+  static Result<Model> FromBytes(std::span<const std::byte> bytes, const LoadOptions& options = {});
 
   const ModelInfo& info() const;
 

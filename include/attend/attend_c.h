@@ -216,6 +216,10 @@ ATTEND_API attend_status attend_model_load_with(const char* path,
 // The same for bytes in memory, which are copied. Threads: shared.
 ATTEND_API attend_status attend_model_from_bytes(const void* bytes, size_t size, attend_model** out,
                                                  attend_error* error);
+// The same with options; the mode does not matter. Threads: shared.
+ATTEND_API attend_status attend_model_from_bytes_with(const void* bytes, size_t size,
+                                                      const attend_load_options* options,
+                                                      attend_model** out, attend_error* error);
 ATTEND_API void attend_model_free(attend_model* model);
 
 enum {

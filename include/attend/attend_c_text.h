@@ -18,9 +18,18 @@ typedef struct attend_tokenizer attend_tokenizer;
 // Threads: shared.
 ATTEND_API attend_status attend_tokenizer_load(const char* path, attend_tokenizer** out,
                                                attend_error* error);
+// The same with options; NULL: the defaults. Threads: shared.
+ATTEND_API attend_status attend_tokenizer_load_with(const char* path,
+                                                    const attend_load_options* options,
+                                                    attend_tokenizer** out, attend_error* error);
 // The same of a file in memory. Threads: shared.
 ATTEND_API attend_status attend_tokenizer_from_bytes(const void* bytes, size_t size,
                                                      attend_tokenizer** out, attend_error* error);
+// The same with options; the mode does not matter. Threads: shared.
+ATTEND_API attend_status attend_tokenizer_from_bytes_with(const void* bytes, size_t size,
+                                                          const attend_load_options* options,
+                                                          attend_tokenizer** out,
+                                                          attend_error* error);
 // That of a model; `target` 1: of what it writes, where it has one of its own. Not in
 // libattend_text. Threads: shared.
 ATTEND_API attend_status attend_tokenizer_of_model(const attend_model* model, int32_t target,

@@ -26,7 +26,7 @@ enum class LogLevel : int32_t {
 
 // What an entry is about. The numbers never change.
 enum class LogCode : int32_t {
-  kModelLoaded = 1,          // info: path, bytes, mapped or read, what the model is
+  kModelLoaded = 1,          // info: path, bytes, mapped or read, what the model or tokenizer is
   kNotMapped = 2,            // warning: the file could not be mapped and was read, and why
   kInstructionSet = 3,       // info: the one of this process
   kOtherInstructionSet = 4,  // warning: the program had fixed another one for oneDNN before

@@ -57,12 +57,13 @@ class ATTEND_EXPORT Tokenizer {
 
   // The tokenizer inside an .attend file or a Model.
   // Errors: as Model::Load; kNotFound (the model has no tokenizer).
-  static Result<Tokenizer> Load(const std::string& path);
+  static Result<Tokenizer> Load(const std::string& path, const LoadOptions& options = {});
   static Result<Tokenizer> FromModel(const Model& model);
   // The tokenizer of what a model writes, where it has one of its own; kNotFound where not.
   static Result<Tokenizer> TargetOfModel(const Model& model);
-  // The serialised form that a converter makes (engine/text/FORMAT.md).
-  static Result<Tokenizer> FromBytes(std::span<const std::byte> bytes);
+  // The serialised form that a converter makes (engine/text/FORMAT.md), whatever the mode.
+  static Result<Tokenizer> FromBytes(std::span<const std::byte> bytes,
+                                     const LoadOptions& options = {});
 
   // Encodes `text` (UTF-8, NUL bytes allowed), or the pair `text`, `pair`.
   // Errors: kInvalidArgument (invalid UTF-8: names the byte); kCapacity (over 64 MiB, or memory).
