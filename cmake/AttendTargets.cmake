@@ -75,7 +75,8 @@ function(attend_library target kind)
     list(TRANSFORM arg_NEEDS REPLACE "(.+)" "$<BUILD_INTERFACE:\\1>")
     # Hidden visibility keeps attend's inside to itself; the script also what comes of templates.
     set(map ${attend_BINARY_DIR}/exported.map)
-    target_link_options(${target} PRIVATE "LINKER:--version-script=${map}")
+    # -Xlinker: LINKER: makes -Wl of it, which would cut the name of a folder at its commas.
+    target_link_options(${target} PRIVATE "SHELL:-Xlinker \"--version-script=${map}\"")
     set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
   endif()
   target_link_libraries(${target} PRIVATE ${arg_NEEDS})
