@@ -1,5 +1,6 @@
 // The manners of a library in somebody's process: what it must not call, print or change, whatever
-// is asked of it, errors included; and that it holds no more memory after a million runs.
+// is asked of it, errors included; and that it holds no more memory after a million runs of varying
+// shapes, and as many requests of a Batcher as ATTEND_SOAK says.
 #include <fenv.h>
 #include <gtest/gtest.h>
 #include <omp.h>
@@ -8,16 +9,21 @@
 #include <unistd.h>
 #include <xmmintrin.h>
 
+#include <algorithm>
 #include <array>
+#include <cinttypes>
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <locale>
+#include <optional>
 #include <set>
+#include <span>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,6 +35,8 @@
 #include "tests/process.h"
 #include "tests/random_model.h"
 #include "tests/sanitized.h"
+#include "tests/testing.h"
+#include "tests/tiny_text_model.h"
 
 namespace attend {
 namespace {
@@ -220,37 +228,99 @@ TEST_P(CLocale, SaysTheSame) {
 
 INSTANTIATE_TEST_SUITE_P(Names, CLocale, ::testing::Values("de_DE", "tr_TR"));
 
+// How many requests a soak makes, and how much what is resident grew from after the first twentieth
+// of them until the end. `request` makes one.
+void ExpectNoGrowth(const char* name, int64_t count, const std::function<void()>& request) {
+  const auto make = [&](int64_t requests) {
+    for (int64_t i = 0; i < requests; ++i) request();
+    return testing::StatusBytes("VmRSS");
+  };
+  const int64_t before = make(std::max<int64_t>(count / 20, 20'000));
+  const int64_t after = make(count);
+  std::printf("%s: %" PRId64 " requests, %" PRId64 " bytes before, %+" PRId64 " after (%+.2f %%)\n",
+              name, count, before, after - before,
+              100 * static_cast<double>(after - before) / static_cast<double>(before));
+  ASSERT_GT(before, 0);
+  EXPECT_LE(after, before + before / 100) << "bytes";
+}
+
+// From 1 to 8 sequences, of 64 tokens together at most; now and then an error (an empty sequence,
+// an id out of range), which must not hold anything either.
 TEST(Manners, AMillionRunsHoldNoMoreMemory) {
   if (ATTEND_TEST_SANITIZED) GTEST_SKIP() << "a sanitizer keeps what was freed";
-  ModelConfig config = testing::EncoderConfig(16, 1, 2, 32);
-  const Result<Model> model = testing::RandomModel(config, 1);
+  const Result<Model> model = testing::RandomModel(testing::EncoderConfig(16, 1, 2, 32), 1);
   ASSERT_TRUE(model.ok()) << model.status().ToString();
   Result<Session> session = Session::Create(*model, {.max_tokens = 64, .max_sequences = 8});
   ASSERT_TRUE(session.ok()) << session.status().ToString();
-  const std::vector<int32_t> ids(64, 3);
-  uint32_t random = 1;
-  const auto run = [&](int count) {
-    for (int i = 0; i < count; ++i) {
-      std::array<int32_t, 9> offsets = {};
-      random = random * 1664525 + 1013904223;
-      const size_t sequences = 1 + (random >> 28) % 3;
-      for (size_t b = 0; b < sequences; ++b) {
-        random = random * 1664525 + 1013904223;
-        // Now and then an error, which must not hold anything either.
-        const int32_t length = static_cast<int32_t>((random >> 24) % 8);
-        offsets[b + 1] = offsets[b] + length;
-      }
-      const size_t tokens = static_cast<size_t>(offsets[sequences]);
-      (void)session->Run(TokenBatch{.ids = std::span(ids).first(tokens),
-                                    .offsets = std::span(offsets).first(sequences + 1)});
+  std::vector<int32_t> ids(64, 3);
+  std::set<std::vector<int32_t>> shapes;
+  int64_t good = 0, bad = 0;
+  testing::Random random(1);
+  ExpectNoGrowth("runs", 1'000'000, [&] {
+    std::array<int32_t, 9> offsets = {};
+    const int64_t sequences = 1 + random.Below(8);
+    const int64_t longest = 1 + random.Below(64 / sequences);
+    for (int64_t b = 0; b < sequences; ++b) {
+      const bool empty = random.Below(200) == 0;
+      offsets[b + 1] = offsets[b] + (empty ? 0 : 1 + static_cast<int32_t>(random.Below(longest)));
     }
-  };
-  run(50'000);
-  const int64_t before = testing::StatusBytes("VmRSS");
-  run(1'000'000);
-  const int64_t after = testing::StatusBytes("VmRSS");
-  ASSERT_GT(before, 0);
-  EXPECT_LE(after, before + before / 100) << "bytes";
+    ids[0] = random.Below(100) == 0 ? 1 << 20 : 3;
+    const auto borders = static_cast<size_t>(sequences) + 1;
+    const auto tokens = static_cast<size_t>(offsets[borders - 1]);
+    const Result<Output> output = session->Run(TokenBatch{
+        .ids = std::span(ids).first(tokens), .offsets = std::span(offsets).first(borders)});
+    ++(output.ok() ? good : bad);
+    if (good + bad <= 1000) shapes.insert({offsets.begin(), offsets.end()});
+  });
+  EXPECT_GT(good, 900'000);
+  EXPECT_GT(bad, 10'000);
+  EXPECT_GT(shapes.size(), 800u) << "shapes in a thousand runs";
+}
+
+// ATTEND_SOAK=N requests (100,000): ids and texts of any length, some cancelled, too late or wrong;
+// two workers put them into batches.
+TEST(Manners, RequestsOfABatcherHoldNoMoreMemory) {
+  if (ATTEND_TEST_SANITIZED) GTEST_SKIP() << "a sanitizer keeps what was freed";
+  const char* const asked = std::getenv("ATTEND_SOAK");
+  const Result<Model> model = Model::FromBytes(testing::TinyModelBytes(Task::kSequence));
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  Result<Batcher> batcher = Batcher::Create(
+      *model, {.session = {.max_tokens = 256, .telemetry = true}, .num_workers = 2});
+  ASSERT_TRUE(batcher.ok()) << batcher.status().ToString();
+  const std::vector<int32_t> ids(64, 3);
+  std::string words;
+  while (words.size() < 64) words += "I saw a saw ";
+  // What was asked for and not waited for yet: the oldest is when its place is needed.
+  std::array<std::optional<PendingAnswer>, 16> waiting;
+  size_t next = 0;
+  int64_t good = 0, bad = 0;
+  testing::Random random(1);
+  ExpectNoGrowth("a Batcher", asked == nullptr ? 100'000 : std::atoll(asked), [&] {
+    std::optional<PendingAnswer>& place = waiting[next++ % waiting.size()];
+    if (place) ++(place->Wait().ok() ? good : bad);
+    place.reset();
+    BatchRequest request;
+    request.priority = static_cast<int32_t>(random.Below(3));
+    request.want_hidden = random.Below(2) == 0;
+    const auto length = static_cast<size_t>(1 + random.Below(60));
+    if (random.Below(2) == 0) {
+      request.ids = std::span(ids).first(length);
+    } else {
+      request.text = std::string_view(words).substr(0, length);
+    }
+    const int64_t fate = random.Below(50);
+    if (fate == 0) request.deadline_us = 1 + random.Below(100);
+    if (fate == 1) request.type_ids = ids;  // of another number, or beside a text
+    Result<PendingAnswer> pending = batcher->Submit(request);
+    if (!pending.ok()) {
+      ++bad;
+      return;
+    }
+    if (fate == 2) pending->Cancel();
+    place = *std::move(pending);
+  });
+  EXPECT_GT(good, 90'000);
+  EXPECT_GT(bad, 1000);
 }
 
 }  // namespace
