@@ -9,10 +9,13 @@ read -ra targets <<< "${TARGETS:-attend attend_static attend_text attend_text_st
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-for folder in a "another folder, of a longer name"; do
+folders=(a "another folder, of a longer name")
+for folder in "${folders[@]}"; do  # before anything is built: somebody may go on writing
   mkdir -p "$work/$folder/sources"
   (cd "$source" && tar -cf - CMakeLists.txt cmake engine include kernels) |
     tar -xf - -C "$work/$folder/sources"
+done
+for folder in "${folders[@]}"; do
   # No compiler cache: it would show that a copy is equal to itself.
   CCACHE_DISABLE=1 cmake -S "$work/$folder/sources" -B "$work/$folder/build" -G Ninja \
     -DCMAKE_BUILD_TYPE=Release -DATTEND_TOOLS=OFF -DATTEND_TESTS=OFF -DATTEND_BENCH=OFF \
