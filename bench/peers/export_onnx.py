@@ -92,16 +92,14 @@ def load(folder, sdpa=False):
     return config, model.eval()
 
 
-def main():
-    folder, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-    config, model = load(folder)
+def export(model, config, out, output="last_hidden_state"):
     out.mkdir(parents=True, exist_ok=True)
     ids = torch.ones(2, 9, dtype=torch.int64)
     inputs = ["input_ids", "attention_mask", "token_type_ids"]
     axes = {0: "batch", 1: "length"}
     torch.onnx.export(model, (ids, ids, ids), str(out / "plain.onnx"), dynamo=False,
-                      opset_version=17, input_names=inputs, output_names=["last_hidden_state"],
-                      dynamic_axes={name: axes for name in inputs + ["last_hidden_state"]})
+                      opset_version=17, input_names=inputs, output_names=[output],
+                      dynamic_axes={name: axes for name in inputs + [output]})
     fused = optimizer.optimize_model(
         str(out / "plain.onnx"), model_type="bert", opt_level=1,
         num_heads=config["num_attention_heads"], hidden_size=config["hidden_size"],
@@ -110,6 +108,11 @@ def main():
     fused.save_model_to_file(str(out / "fused.onnx"))
     quantize_dynamic(str(out / "fused.onnx"), str(out / "int8.onnx"), per_channel=True,
                      weight_type=QuantType.QInt8, extra_options={"DefaultTensorType": 1})
+
+
+def main():
+    config, model = load(pathlib.Path(sys.argv[1]))
+    export(model, config, pathlib.Path(sys.argv[2]))
 
 
 if __name__ == "__main__":
