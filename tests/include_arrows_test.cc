@@ -22,7 +22,8 @@ const std::vector<Arrow>& Arrows() {
   static const std::vector<Arrow> arrows = {
       {"include/attend/", {"attend/"}},
       // Text knows no kernel, and no more of the engine than where its bytes come from.
-      {"engine/text/", {"attend/", "engine/text/", "engine/format.h", "engine/model.h"}},
+      {"engine/text/",
+       {"attend/", "engine/text/", "engine/format.h", "engine/log.h", "engine/model.h"}},
       {"engine/", {"attend/", "engine/", "kernels/"}},
       {"kernels/", {"attend/status.h", "kernels/", "hwy/"}},
       // Converters write what the engine reads: the file, its config, and the tokenizer in it.
