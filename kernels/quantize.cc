@@ -100,8 +100,10 @@ HWY_INLINE int32_t QuantizeElements(const float* x, size_t k, float inverse, Q* 
     std::memcpy(out + i, tail, (k - i + kEach - 1) / kEach * kEach * sizeof(Q));
     i += kLanes;
   }
-  const uint32_t of_magic = static_cast<uint32_t>(i) * std::bit_cast<uint32_t>(kRoundMagic);
-  return static_cast<int32_t>(hn::GetLane(hn::SumOfLanes(du, sum)) - of_magic);
+  // Each lane has added as many of the magic number.
+  const auto vectors = static_cast<uint32_t>(i / kLanes);
+  const auto of_magic = hn::Set(du, vectors * std::bit_cast<uint32_t>(kRoundMagic));
+  return hn::GetLane(hn::SumOfLanes(I32(), hn::BitCast(I32(), hn::Sub(sum, of_magic))));
 }
 
 // One group [count]; returns its scale, and the sum of its integers.
