@@ -3,7 +3,6 @@
 // once. Elsewhere the first of a pair becomes a float by a shift, the second by clearing what lies
 // below it.
 #include <algorithm>
-#include <bit>
 
 #include "kernels/gemm_highway.h"
 #include "kernels/simd.h"
@@ -15,6 +14,7 @@
 #include "kernels/math-inl.h"
 // math-inl.h comes first.
 #include "kernels/gemm_blocks-inl.h"
+#include "kernels/gemm_weights-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attend {
@@ -108,13 +108,6 @@ void GemmPairs(const GemmPanelArgs& args) {
 }
 #endif
 
-// To the nearest, ties to even, and never to infinity.
-inline uint32_t NarrowBf16(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  const uint32_t narrow = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
-  return (narrow & 0x7F80u) == 0x7F80u ? narrow - 1 : narrow;
-}
-
 void PackPanel(const PackPanelArgs& args) {
   const size_t k = static_cast<size_t>(args.k), columns = static_cast<size_t>(args.columns);
   const size_t pairs = (k + 1) / 2;
@@ -123,12 +116,7 @@ void PackPanel(const PackPanelArgs& args) {
     uint32_t* const strip = static_cast<uint32_t*>(args.packed) + column * pairs;
     for (size_t i = 0; i < pairs; ++i) {
       for (size_t j = 0; j < kStrip; ++j) {
-        uint32_t pair = 0;
-        if (j < count) {
-          const float* const w = args.w + (column + j) * k + 2 * i;
-          pair = NarrowBf16(w[0]) | (2 * i + 1 < k ? NarrowBf16(w[1]) << 16 : 0);
-        }
-        strip[i * kStrip + j] = pair;
+        strip[i * kStrip + j] = j < count ? NarrowPair(args.w + (column + j) * k, 2 * i, k) : 0;
       }
     }
   }
@@ -146,6 +134,7 @@ namespace attend {
 HWY_EXPORT(PackPanel);
 HWY_EXPORT(GemmPanel);
 GemmKernels BindGemmBf16() {
+  if (BoundIsa() >= Isa::kAmx) return BindTilesBf16();
   if (BoundIsa() >= Isa::kAvx512Bf16) {
     return {.pack = N_AVX3::PackPanel,
             .run = N_AVX3::GemmPairs,

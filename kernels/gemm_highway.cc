@@ -96,7 +96,9 @@ GemmKernels BindGemm(GemmType type) {
 int64_t PackedPanelBytes(GemmType type, int64_t columns, int64_t k) {
   constexpr int64_t kWidestStrip = 32;  // that of AVX-512
   const int64_t wide = (columns + kWidestStrip - 1) / kWidestStrip * kWidestStrip;
-  const int64_t even = (k + 1) / 2 * 2, fours = (k + 3) / 4 * 4;
+  const bool tiles = BoundIsa() >= Isa::kAmx;  // whole ones
+  const int64_t even = tiles ? (k + 31) / 32 * 32 : (k + 1) / 2 * 2;
+  const int64_t fours = tiles ? (k + 63) / 64 * 64 : (k + 3) / 4 * 4;
   switch (type) {
     case GemmType::kBf16:
       return wide * even * 2;

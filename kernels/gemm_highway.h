@@ -70,6 +70,9 @@ int64_t PreparedRowFloats(GemmType type, int64_t k);
 GemmKernels BindGemmF32();   // gemm_highway.cc
 GemmKernels BindGemmBf16();  // gemm_bf16.cc
 GemmKernels BindGemmInt8();  // gemm_int8.cc
+// Where the CPU has AMX: gemm_tiles.cc.
+GemmKernels BindTilesBf16();
+GemmKernels BindTilesInt8();
 
 }  // namespace attend
 

@@ -8,7 +8,6 @@
 //   unsigned and signed bytes to a sum of int32. Weights are the unsigned ones, w + 128, and a sum
 //   begins with -128 times the sum of the row's group, which makes up for it.
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "kernels/gemm_highway.h"
@@ -21,6 +20,7 @@
 #include "kernels/math-inl.h"
 // math-inl.h comes first.
 #include "kernels/gemm_blocks-inl.h"
+#include "kernels/gemm_weights-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attend {
@@ -231,22 +231,6 @@ void RunIntegerPanel(const GemmPanelArgs& args) {
   }
 }
 
-// Of one column: max|w| / 127, so that 127 times it is finite.
-float ColumnScale(const float* w, size_t k) {
-  float largest = 0;
-  for (size_t i = 0; i < k; ++i) largest = std::max(largest, std::fabs(w[i]));
-  const float scale = largest / 127.0f;
-  return std::isfinite(scale * 127.0f) ? scale : std::nextafter(scale, 0.0f);
-}
-
-// A column so small that its scale is 0 is one of zeros.
-int8_t QuantizeWeight(float w, float scale) {
-  if (scale == 0) return 0;
-  const hn::CappedTag<float, 1> d;
-  const int32_t q = hn::GetLane(hn::NearestInt(hn::Set(d, w / scale)));
-  return static_cast<int8_t>(std::clamp(q, -127, 127));
-}
-
 template <class Unit>
 void PackIntegerPanel(const PackPanelArgs& args) {
   const size_t k = static_cast<size_t>(args.k), columns = static_cast<size_t>(args.columns);
@@ -288,6 +272,7 @@ namespace attend {
 HWY_EXPORT(PackPanel);
 HWY_EXPORT(GemmPanel);
 GemmKernels BindGemmInt8() {
+  if (BoundIsa() >= Isa::kAmx) return BindTilesInt8();
   if (BoundIsa() >= Isa::kAvx512Vnni) {
     return {.pack = N_AVX3::PackQuads,
             .run = N_AVX3::GemmQuads,

@@ -38,11 +38,11 @@ void RoundBf16(const PrepareRowsArgs& args) {
 }
 
 #if HWY_TARGET == HWY_AVX3
-void PairBf16(const PrepareRowsArgs& args) {
+// Rows of `ld` floats, with zeros behind K up to the `end`-th element.
+HWY_INLINE void PairRows(const PrepareRowsArgs& args, size_t ld, size_t end) {
   const F32 d;
   const hn::Rebind<uint16_t, F32> d16;
   const size_t k = static_cast<size_t>(args.k);
-  const size_t ld = static_cast<size_t>(PairedRowFloats(args.k));
   for (int64_t row = 0; row < args.rows; ++row) {
     const float* x = args.x + static_cast<size_t>(row) * k;
     auto* const out = reinterpret_cast<uint16_t*>(args.out + static_cast<size_t>(row) * ld);
@@ -53,9 +53,21 @@ void PairBf16(const PrepareRowsArgs& args) {
     if (i < k) {
       alignas(64) uint16_t tail[kLanes];
       hn::Store(NarrowToBf16(LoadTail(d, x + i, k - i)), d16, tail);
-      std::memcpy(out + i, tail, (k - i + 1) / 2 * 2 * sizeof(uint16_t));
+      const size_t some = std::min(kLanes, end - i);
+      std::memcpy(out + i, tail, some * sizeof(uint16_t));
+      i += some;
     }
+    if (i < end) std::memset(out + i, 0, (end - i) * sizeof(uint16_t));
   }
+}
+
+void PairBf16(const PrepareRowsArgs& args) {
+  const size_t ld = static_cast<size_t>(PairedRowFloats(args.k));
+  PairRows(args, ld, 2 * ld);
+}
+void TileBf16(const PrepareRowsArgs& args) {
+  const size_t end = static_cast<size_t>((args.k + 31) / 32 * 32);
+  PairRows(args, static_cast<size_t>(TiledBf16RowFloats(args.k)), end);
 }
 #endif
 
@@ -141,6 +153,22 @@ HWY_INLINE void QuantizeRows(const PrepareRowsArgs& args, int64_t ld) {
 void Quantize(const PrepareRowsArgs& args) {
   QuantizeRows<int16_t, 2, false>(args, QuantizedRowFloats(args.k));
 }
+void QuantizeTiles(const PrepareRowsArgs& args) {
+  const size_t k = static_cast<size_t>(args.k), group = static_cast<size_t>(kQuantizeGroup);
+  const size_t groups = static_cast<size_t>(QuantizeGroups(args.k));
+  for (int64_t row = 0; row < args.rows; ++row) {
+    const float* const x = args.x + static_cast<size_t>(row) * k;
+    float* const scales = args.out + row * TiledInt8RowFloats(args.k);
+    auto* const out = reinterpret_cast<int8_t*>(scales + TiledScaleFloats(args.k));
+    std::memset(out + (groups - 1) * group, 0, group);
+    for (size_t g = 0; g < groups; ++g) {
+      const size_t begin = g * group;
+      int32_t sum = 0;  // not needed
+      scales[g] =
+          QuantizeGroup<int8_t, 1>(x + begin, std::min(group, k - begin), out + begin, &sum);
+    }
+  }
+}
 void QuantizeQuads(const PrepareRowsArgs& args) {
   QuantizeRows<int8_t, 4, true>(args, QuantizedQuadsFloats(args.k));
 }
@@ -156,8 +184,11 @@ namespace attend {
 HWY_EXPORT(RoundBf16);
 HWY_EXPORT(Quantize);
 HWY_EXPORT(QuantizeQuads);
+HWY_EXPORT(QuantizeTiles);
 PrepareRowsFn BindRoundBf16() { return ATTEND_BIND(RoundBf16); }
 PrepareRowsFn BindPairBf16() { return N_AVX3::PairBf16; }
+PrepareRowsFn BindTiledBf16() { return N_AVX3::TileBf16; }
+PrepareRowsFn BindTiledInt8() { return ATTEND_BIND(QuantizeTiles); }
 PrepareRowsFn BindQuantizeQuads() { return ATTEND_BIND(QuantizeQuads); }
 PrepareRowsFn BindQuantize() { return ATTEND_BIND(Quantize); }
 

@@ -106,6 +106,18 @@ float TwinBf16(const ExactLayer& layer, const float* a, int64_t column, bool uni
   return sum;
 }
 
+// What bf16 by tiles is held to: sums of exact products, in any order.
+void CheckTiles(const ExactLayer& layer, const float* a, int64_t column, float got) {
+  const int64_t k = layer.shape.k;
+  double sum = layer.bias[column], size = std::fabs(sum);
+  for (int64_t i = 0; i < k; ++i) {
+    const double product = reference::RoundBf16(a[i]) * WeightBf16(layer.w[column * k + i]);
+    sum += product;
+    size += std::fabs(product);
+  }
+  ASSERT_NEAR(got, sum, 0x1p-24 * static_cast<double>(k + 2) * size) << k << " " << column;
+}
+
 struct IntRow {
   std::vector<float> scales;
   std::vector<int64_t> q;
@@ -147,13 +159,18 @@ float TwinInt8(const IntRow& a, const IntRow& w, float bias) {
   return scaled + bias;
 }
 
-void CheckTwin(const ExactLayer& layer, const std::vector<float>& all, bool unit) {
+void CheckTwin(const ExactLayer& layer, const std::vector<float>& all, Isa isa) {
   const int64_t n = layer.shape.n, k = layer.shape.k;
   const bool int8 = layer.kernel->type() == GemmType::kInt8;
   for (int64_t column = 0; column<n; column += n> 200 ? 7 : 1) {
     const IntRow w = int8 ? QuantizeWeight(layer.w.data() + column * k, k) : IntRow{};
     for (int64_t r = 0; r < kRows; r += 23) {
       const float* const a = layer.a.data() + r * k;
+      if (!int8 && isa >= Isa::kAmx) {
+        CheckTiles(layer, a, column, all[r * n + column]);
+        continue;
+      }
+      const bool unit = isa >= Isa::kAvx512Bf16;
       const float want = int8 ? TwinInt8(QuantizeActivation(a, k), w, layer.bias[column])
                               : TwinBf16(layer, a, column, unit);
       ASSERT_EQ(std::bit_cast<uint32_t>(all[r * n + column]), std::bit_cast<uint32_t>(want))
@@ -170,7 +187,7 @@ TEST(GemmPrecision, HasTheBitsOfItsTwinOnEveryIsa) {
         SCOPED_TRACE(IsaName(isa));
         const ExactLayer layer = MakeLayer(shape, type);
         ASSERT_NE(layer.packed, nullptr);
-        CheckTwin(layer, RunLayer(layer, layer.a, kRows), isa >= Isa::kAvx512Bf16);
+        CheckTwin(layer, RunLayer(layer, layer.a, kRows), isa);
       }
     }
   });

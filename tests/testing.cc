@@ -11,6 +11,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "tests/tile_emulator.h"
+
 namespace attend::testing {
 namespace {
 
@@ -167,7 +169,13 @@ void ForEachUpTo(Isa most, const std::function<void(Isa)>& test) {
 }  // namespace
 
 void ForEachIsa(const std::function<void(Isa)>& test) { ForEachUpTo(Isa::kAvx512, test); }
-void ForEachIsaAndUnit(const std::function<void(Isa)>& test) { ForEachUpTo(Isa::kAmx, test); }
+void ForEachIsaAndUnit(const std::function<void(Isa)>& test) {
+  ForEachUpTo(Isa::kAmx, test);
+  if (SupportedIsas().back() == Isa::kAmx || !EmulateTiles()) return;
+  SCOPED_TRACE("amx, emulated");
+  SetIsaForTest(Isa::kAmx);
+  test(Isa::kAmx);
+}
 
 Golden ReadGolden(const std::string& path) {
   Golden golden;

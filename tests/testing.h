@@ -92,7 +92,8 @@ void ExpectSameBits(const std::vector<float>& got, const std::vector<float>& wan
 
 // Runs `test` once for each Highway level that this CPU has, bound to it.
 void ForEachIsa(const std::function<void(Isa)>& test);
-// Also those that differ in the units of AVX-512 alone (VNNI, BF16), which GEMMs use.
+// Also those that differ in their units alone (VNNI, BF16, AMX), which GEMMs and attention use. AMX
+// is emulated where this CPU has AVX-512 BF16 but no tiles (tests/tile_emulator.h).
 void ForEachIsaAndUnit(const std::function<void(Isa)>& test);
 
 // A golden file: F32 and I64 tensors by name, and the metadata.
