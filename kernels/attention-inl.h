@@ -41,7 +41,11 @@ struct Head {
   const float* alibi_slope;
   const float* distance_bias;
   const float* dense_bias;  // row 0 of the call
+  size_t tile_rows;         // that tiles are shaped for; 0 at first
 };
+
+// What multiplies: floats; pairs of bf16, by AVX-512's unit; the same, by tiles of AMX.
+enum class Unit { kFloats, kPairs, kTiles };
 
 // Adds columns times an element of a row to sums: floats, or pairs of bf16.
 template <bool kPairs>

@@ -8,6 +8,8 @@
 //   attention_sum-inl.h      sum_j w_j v_j: a vector of columns times a broadcast weight,
 //                            accumulated in registers over the keys, times 1 / sum at the end
 //
+// attention_tiles-inl.h has the first and the third by the tiles of AMX.
+//
 // Between chunks softmax rescales what was summed when the maximum grows.
 //
 // Scores lie in scratch as [block][row][16], so that every access of the inner loops is one pointer
@@ -28,46 +30,64 @@
 #include "kernels/attention-inl.h"
 #include "kernels/attention_score-inl.h"
 #include "kernels/attention_sum-inl.h"
+#include "kernels/attention_tiles-inl.h"
 #include "kernels/attention_weights-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attend {
 namespace HWY_NAMESPACE {
 
+// The first and the third stage.
+template <Unit kUnit, size_t kR>
+HWY_INLINE void ScoreRows(F32 d, const Head& head, const KeyChunk& chunk, bool first, float* q,
+                          float* scores) {
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (kUnit == Unit::kTiles) return TileScores<kR>(d, head, chunk, first, q, scores);
+#endif
+  if constexpr (kUnit == Unit::kFloats) {
+    if (head.additive != nullptr) return AdditiveScores<kR>(d, head, chunk, first, q, scores);
+  }
+  DotScores<kUnit == Unit::kPairs, kR>(d, head, chunk, first, q, scores);
+}
+template <Unit kUnit, size_t kR>
+HWY_INLINE void SumRows(F32 d, const Head& head, const KeyChunk& chunk, const float* weights,
+                        bool first, const RowStates& states) {
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (kUnit == Unit::kTiles) {
+    return TileWeightedSum<kR>(d, head, chunk, weights, first, states);
+  }
+#endif
+  WeightedSum<kUnit == Unit::kPairs, kR>(d, head, chunk, weights, first, states);
+}
+
 // kR rows of one head, all stages. Not inlined: one copy for each number of rows is code enough.
-template <bool kPairs, size_t kR>
-HWY_NOINLINE void AttendRows(const Head& head, KeyWalk& walk) {
+template <Unit kUnit, size_t kR>
+HWY_NOINLINE void AttendRows(Head& head, KeyWalk& walk) {
   const F32 d;
   float* const q = head.args->scratch;
   float* const weights = q + kMaxAttentionRows * kPackedRow;
   const KeyChunk& chunk = walk.chunk();
   RowStates states{};
   bool first = true;
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (kUnit == Unit::kTiles) ShapeTiles<kR>(head);
+#endif
   walk.Begin(head.row, kR);
   for (; walk.Next(); first = false) {
-    if constexpr (kPairs) {
-      DotScores<kPairs, kR>(d, head, chunk, first, q, weights);
-      NormalizeRows<kR>(d, head, walk, first, weights, states);
-      NarrowWeights(d, chunk.blocks * kR * kBlock, weights);
-    } else {
-      if (head.additive == nullptr) {
-        DotScores<kPairs, kR>(d, head, chunk, first, q, weights);
-      } else {
-        AdditiveScores<kR>(d, head, chunk, first, q, weights);
-      }
-      NormalizeRows<kR>(d, head, walk, first, weights, states);
-    }
-    WeightedSum<kPairs, kR>(d, head, chunk, weights, first, states);
+    ScoreRows<kUnit, kR>(d, head, chunk, first, q, weights);
+    NormalizeRows<kR>(d, head, walk, first, weights, states);
+    if constexpr (kUnit != Unit::kFloats) NarrowWeights(d, chunk.blocks * kR * kBlock, weights);
+    SumRows<kUnit, kR>(d, head, chunk, weights, first, states);
   }
   if (first) ZeroRows(head, kR);
 }
 
 // Takes kR rows at a time while there are that many.
-template <bool kPairs, size_t kR>
+template <Unit kUnit, size_t kR>
 HWY_INLINE void AttendWhile(Head& head, KeyWalk& walk) {
   const AttentionArgs& args = *head.args;
   for (; args.query_count - head.row >= static_cast<int64_t>(kR); head.row += kR) {
-    AttendRows<kPairs, kR>(head, walk);
+    AttendRows<kUnit, kR>(head, walk);
     head.q += static_cast<int64_t>(kR) * args.ldq;
     head.out += static_cast<int64_t>(kR) * args.ld_out;
   }
@@ -108,28 +128,36 @@ Head MakeHead(const AttentionArgs& args, int64_t h) {
   return head;
 }
 
-template <bool kPairs>
+template <Unit kUnit>
 HWY_INLINE void AttendHeads(const AttentionArgs& args) {
   for (int64_t h = args.head_begin; h < args.head_end; ++h) {
     Head head = MakeHead(args, h);
     KeyWalk walk(args, KeysOf(args, h));
     // Rows of a graph seldom see the same blocks: one by one each reads its own alone.
     if (args.edge_offsets == nullptr) {
-      AttendWhile<kPairs, kMostRows>(head, walk);
-      if constexpr (kMostRows > 8) AttendWhile<kPairs, 8>(head, walk);
-      if constexpr (kMostRows > 4) AttendWhile<kPairs, 4>(head, walk);
-      AttendWhile<kPairs, 2>(head, walk);
+      AttendWhile<kUnit, kMostRows>(head, walk);
+      if constexpr (kMostRows > 8) AttendWhile<kUnit, 8>(head, walk);
+      if constexpr (kMostRows > 4) AttendWhile<kUnit, 4>(head, walk);
+      AttendWhile<kUnit, 2>(head, walk);
     }
-    AttendWhile<kPairs, 1>(head, walk);
+    AttendWhile<kUnit, 1>(head, walk);
   }
 }
 
 void Attention(const AttentionArgs& args) {
 #if HWY_TARGET == HWY_AVX3
-  if (args.spec->pairs) return AttendHeads<true>(args);
+  if (args.spec->pairs) return AttendHeads<Unit::kPairs>(args);
 #endif
-  AttendHeads<false>(args);
+  AttendHeads<Unit::kFloats>(args);
 }
+
+#if HWY_TARGET == HWY_AVX3
+void AttentionByTiles(const AttentionArgs& args) {
+  if (!args.spec->pairs || !FillTiles(args)) return Attention(args);
+  const TileUse use;
+  AttendHeads<Unit::kTiles>(args);
+}
+#endif
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
@@ -140,7 +168,10 @@ HWY_AFTER_NAMESPACE();
 namespace attend {
 
 HWY_EXPORT(Attention);
-AttentionFn BindAttention() { return ATTEND_BIND(Attention); }
+AttentionFn BindAttention() {
+  if (BoundIsa() >= Isa::kAmx) return N_AVX3::AttentionByTiles;
+  return ATTEND_BIND(Attention);
+}
 
 bool CanAttendInPairs() { return BoundIsa() >= Isa::kAvx512Bf16; }
 

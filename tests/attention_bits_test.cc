@@ -66,7 +66,8 @@ bool Grows(int kind) { return kind % kParts >= 4 && kind % kParts <= 9; }
 TEST(AttentionBits, AnySplitOfRowsAndHeads) {
   for (const AttentionShape& shape :
        {AttentionShape{29, 61, 4, 2, 32, 32}, AttentionShape{27, 130, 2, 2, 20, 12},
-        AttentionShape{26, 16, 2, 1, 64, 64}, AttentionShape{40, 1100, 2, 1, 9, 33, 500}}) {
+        AttentionShape{26, 16, 2, 1, 64, 64}, AttentionShape{40, 1100, 2, 1, 9, 33, 500},
+        AttentionShape{15, 530, 1, 1, 32, 16, 500}}) {
     for (int kind = 0; kind < kKinds; ++kind) {
       AttentionProblem problem(shape, 30);
       SetKind(kind, problem);

@@ -23,6 +23,9 @@ constexpr AttentionShape kShapes[] = {
     {1, 1, 1, 1, 1, 1},     {2, 2, 2, 2, 3, 5},     {5, 5, 2, 1, 8, 8},      {17, 17, 4, 2, 5, 12},
     {31, 31, 3, 3, 20, 20}, {32, 32, 2, 1, 16, 32}, {33, 33, 4, 1, 33, 7},   {48, 48, 2, 2, 64, 40},
     {70, 70, 2, 2, 12, 16}, {64, 65, 1, 1, 32, 32}, {13, 200, 2, 1, 24, 24}, {29, 7, 2, 2, 9, 10}};
+// What fills tiles; in pairs.
+constexpr AttentionShape kTileShapes[] = {
+    {43, 46, 2, 1, 64, 48}, {15, 16, 1, 1, 32, 112}, {3, 33, 4, 2, 96, 16}};
 
 using Part = void (*)(AttentionProblem&);
 const std::vector<Part>& Parts() {
@@ -65,6 +68,15 @@ TEST(AttentionFamily, EveryPartAloneEqualsItsTwin) {
         if (pairs) problem.SetPairs();
         problem.ExpectEqualsTwin();
       }
+    }
+  }
+  for (const AttentionShape& shape : kTileShapes) {
+    for (const Part part : Parts()) {
+      AttentionProblem problem(shape, 2);
+      part(problem);
+      if (problem.spec.additive != nullptr) continue;
+      problem.SetPairs();
+      problem.ExpectEqualsTwin();
     }
   }
 }
@@ -111,12 +123,15 @@ TEST(AttentionFamily, RandomCombinationsEqualTheirTwins) {
 TEST(AttentionFamily, LongSequencesEqualTheirTwins) {
   for (const int64_t keys : {200, 513, 2049, 4100}) {
     for (size_t i = 0; i < Parts().size(); ++i) {
-      AttentionProblem problem({14, keys, 2, 1, 8, 8, keys - 14}, 3);
-      Parts()[i](problem);
-      problem.ExpectEqualsTwin();
-      if (problem.spec.additive != nullptr) continue;
-      problem.SetPairs();
-      problem.ExpectEqualsTwin();
+      // The second shape fills tiles.
+      for (const int64_t width : {8, 32}) {
+        AttentionProblem problem({14, keys, 2, 1, width, width, keys - 14}, 3);
+        Parts()[i](problem);
+        if (width == 8) problem.ExpectEqualsTwin();
+        if (problem.spec.additive != nullptr) continue;
+        problem.SetPairs();
+        problem.ExpectEqualsTwin();
+      }
     }
   }
 }
