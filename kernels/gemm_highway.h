@@ -11,7 +11,8 @@
 //   bf16 is exact in f32, so that with and without a fused multiply-add it is the same: all ISAs
 //   without a bf16 unit give the same bits (unless a product is denormal); weights are widened by a
 //   shift on their way from memory. The unit of AVX-512 BF16 takes K in pairs, as its instruction
-//   defines it: first the second of a pair, then the first, each rounded, denormals as zero.
+//   defines it: first the second of a pair, then the first, each rounded, denormals as zero. Tiles
+//   (AMX) add up 32 of K at a time, as their instruction defines it, and then add that to the sum.
 // - int8: for each group of K (kQuantizeGroup) a sum of int32, exact, nothing saturates: pairs of
 //   int16 by pmaddwd, or quads of bytes by vpdpbusd. Then total = total + float(sum) * s_row_group,
 //   from 0 and group by group, and once total * s_column + bias; each operation rounded by itself.

@@ -63,12 +63,20 @@ struct Block {
   size_t ahead;  // bytes from what is read of W to what is fetched, or 0
 };
 
+// Tiles: sums are 0 to 3, those of the second tile of rows from 2 on; 4 and 5 rows; 6 and 7
+// columns.
 template <size_t kA, size_t kB>
 void MultiplyBlock(const Block& block) {
-  static_assert(kA <= 2 && kA * kB <= 4);
-  Unroll<kA * kB>([&](auto i) ATTEND_INLINE_LAMBDA {
-    LoadTile<i>(block.start + i / kB * kTileRows * block.ld_start + i % kB * kColumns,
-                block.ld_start * sizeof(float));
+  static_assert(kA * kB <= 4);
+  const auto each_sum = [](const auto& f) ATTEND_INLINE_LAMBDA {
+    Unroll<kA>([&](auto i) ATTEND_INLINE_LAMBDA {
+      Unroll<kB>([&](auto j)
+                     ATTEND_INLINE_LAMBDA { f(i, j, std::integral_constant<int, 2 * i + j>()); });
+    });
+  };
+  each_sum([&](auto i, auto j, auto tile) ATTEND_INLINE_LAMBDA {
+    LoadTile<tile>(block.start + i * kTileRows * block.ld_start + j * kColumns,
+                   block.ld_start * sizeof(float));
   });
   for (size_t step = 0; step < block.steps; ++step) {
     Unroll<kA>([&](auto i) ATTEND_INLINE_LAMBDA {
@@ -79,12 +87,11 @@ void MultiplyBlock(const Block& block) {
       const uint8_t* const w = block.w + j * block.w_stride + step * kTileBytes;
       LoadTile<6 + j % 2>(w, kTileRowBytes);
       if (block.ahead != 0) FetchTile(w, block.ahead);
-      Unroll<kA>([&](auto i) ATTEND_INLINE_LAMBDA { AddTileBf16<i * kB + j, 4 + i, 6 + j % 2>(); });
+      Unroll<kA>([&](auto i) ATTEND_INLINE_LAMBDA { AddTileBf16<2 * i + j, 4 + i, 6 + j % 2>(); });
     });
   }
-  Unroll<kA * kB>([&](auto i) ATTEND_INLINE_LAMBDA {
-    StoreTile<i>(block.c + i / kB * kTileRows * block.ldc + i % kB * kColumns,
-                 block.ldc * sizeof(float));
+  each_sum([&](auto i, auto j, auto tile) ATTEND_INLINE_LAMBDA {
+    StoreTile<tile>(block.c + i * kTileRows * block.ldc + j * kColumns, block.ldc * sizeof(float));
   });
 }
 
@@ -93,10 +100,13 @@ void MultiplyBlock(const Block& block) {
 template <size_t kA>
 void MultiplyRows(const GemmPanelArgs& args, size_t first, size_t blocks, size_t last) {
   TileShapes shapes;
-  shapes.Set(0, kA == 1 ? 4 : 2, kA == 1 ? last : kTileRows);  // sums of the first tile of rows
-  if constexpr (kA == 2) shapes.Set(2, 4, last);
-  shapes.Set(4, 6, kA == 1 ? last : kTileRows);
-  if constexpr (kA == 2) shapes.Set(5, 6, last);
+  const size_t of_first = kA == 1 ? last : kTileRows;
+  shapes.Set(0, 4, of_first);
+  shapes.Set(4, 6, of_first);
+  if constexpr (kA == 2) {
+    shapes.Set(2, 4, last);
+    shapes.Set(5, 6, last);
+  }
   shapes.Set(6, 8, kTileRows);
   TileUse::Shape(shapes);
   constexpr size_t kTogether = 4 / kA, kRows = kA * kTileRows;

@@ -40,8 +40,8 @@ uint64_t ReadXcr0() {
 bool HasAmx() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
-  constexpr unsigned kAmxBf16 = 1u << 22, kAmxTile = 1u << 24;
-  if ((edx & kAmxBf16) == 0 || (edx & kAmxTile) == 0) return false;
+  constexpr unsigned kNeeded = 1u << 22 | 1u << 24 | 1u << 25;  // AMX-BF16, AMX-TILE, AMX-INT8
+  if ((edx & kNeeded) != kNeeded) return false;
   if ((ReadXcr0() & kXcr0Tiles) != kXcr0Tiles) return false;
   uint64_t features = 0;
   if (syscall(SYS_arch_prctl, kArchGetXcompSupp, &features) != 0) return false;

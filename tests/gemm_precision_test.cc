@@ -199,7 +199,7 @@ TEST(GemmPrecision, ARowsBitsAreItsOwn) {
       for (const LayerShape& shape : kLayerShapes) {
         const ExactLayer layer = MakeLayer(shape, type);
         const std::vector<float> all = RunLayer(layer, layer.a, kRows);
-        for (const int64_t rows : {1, 2, 3, 4, 5, 7, 12, 13, 16, 33, 64}) {
+        for (const int64_t rows : {1, 2, 3, 4, 5, 7, 12, 13, 16, 17, 31, 33, 57, 64}) {
           const int64_t first = kRows - rows;
           const std::vector<float> part(layer.a.begin() + first * shape.k, layer.a.end());
           const std::vector<float> c = RunLayer(layer, part, rows);

@@ -11,14 +11,26 @@
 #include <string>
 
 #include "attend/attend.h"
+#include "kernels/isa.h"
+#include "tests/tile_emulator.h"
 
 namespace attend::testing {
+
+// The name of the ISA that this CPU lacks but tests can emulate (tests/tile_emulator.h), or "".
+// Everything is slow there: give it little to do.
+inline std::string Emulated() {
+  return AvailableIsas().back() == "avx512_bf16" && EmulateTiles() ? "amx" : "";
+}
 
 // The ISA that this process is to use, already set; or null in the parent.
 inline const char* ChildIsa() {
   const char* isa = std::getenv("ATTEND_TEST_ISA");
   if (isa == nullptr) return nullptr;
-  EXPECT_TRUE(LimitIsa(isa).ok()) << isa;
+  if (isa == Emulated()) {
+    SetIsaForTest(Isa::kAmx);
+  } else {
+    EXPECT_TRUE(LimitIsa(isa).ok()) << isa;
+  }
   return isa;
 }
 

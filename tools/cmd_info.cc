@@ -14,9 +14,9 @@ namespace {
 // What becomes of bf16 on the instruction set in use.
 std::string Bf16Text() {
   const std::string isa = CurrentIsa();
-  const bool has_unit = isa == "avx512_bf16" || isa == "amx";
-  return has_unit ? "pairs of products, by the CPU's bf16 unit"
-                  : "widened to f32; there is no bf16 unit";
+  if (isa == "amx") return "tiles of products, by the CPU's AMX unit";
+  return isa == "avx512_bf16" ? "pairs of products, by the CPU's bf16 unit"
+                              : "widened to f32; there is no bf16 unit";
 }
 
 void PrintJson(const ModelOptions& options, const ThreadAdvice& advice, Console* console) {
