@@ -1,6 +1,7 @@
 // Decoding, token by token: tokens a second at batch 1 and 16, of a decoder alone (Llama's manner)
 // and of an encoder-decoder (T5's manner), with random weights. ATTEND_ISA=NAME chooses the ISA,
-// ATTEND_THREADS=N the threads (without it 1 and 2).
+// ATTEND_THREADS=N the threads (without it 1 and 2), ATTEND_PRECISION=bf16 or int8 the arithmetic.
+#include <cstdlib>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -60,12 +61,21 @@ Status Start(DecodeSession* session, const std::vector<int32_t>& rows, int32_t l
   return session->Start(start).status();
 }
 
+Precision PrecisionAsked() {
+  const char* name = std::getenv("ATTEND_PRECISION");
+  if (name == nullptr) return Precision::kF32;
+  return std::string(name) == "bf16" ? Precision::kBf16 : Precision::kInt8;
+}
+
 void BM_Decode(benchmark::State& state, bool pair, int threads, int32_t batch, int32_t length) {
   if (!bench::BindIsa(state)) return;
   if (!ModelOf(pair).ok()) return state.SkipWithError(ModelOf(pair).status().ToString().c_str());
-  Result<DecodeSession> session = DecodeSession::Create(
-      *ModelOf(pair),
-      {.num_threads = threads, .max_rows = batch, .max_length = 1024, .max_source_tokens = 1024});
+  Result<DecodeSession> session =
+      DecodeSession::Create(*ModelOf(pair), {.num_threads = threads,
+                                             .max_rows = batch,
+                                             .max_length = 1024,
+                                             .max_source_tokens = 1024,
+                                             .precision = PrecisionAsked()});
   if (!session.ok()) return state.SkipWithError(session.status().ToString().c_str());
   std::vector<int32_t> rows(static_cast<size_t>(batch)), ids(static_cast<size_t>(batch), 5);
   std::iota(rows.begin(), rows.end(), 0);

@@ -33,9 +33,9 @@ Status AddLogits(Graph& graph, Value x) {
 
 Status BuildSource(Graph& graph, const ModelConfig& decoder) {
   ATTEND_RETURN_IF_ERROR(BuildEncoder(graph));
-  const ops::HeadGroups groups = ops::GroupHeads(ops::CrossAttentionSpec(decoder));
   for (int64_t i = 0; i < decoder.num_layers; ++i) {
     const std::string name = "decoder.layers." + std::to_string(i) + ".cross_attention";
+    const ops::HeadGroups groups = ops::GroupHeads(ops::CrossAttentionSpec(graph, decoder, name));
     const Result<int> state = ops::AddQkv(graph, graph.hidden, name, groups,
                                           {.memory = Memory::kSource, .queries = false});
     if (!state.ok()) return state.status();

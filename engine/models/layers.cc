@@ -67,10 +67,12 @@ Status AddLayer(Graph& graph, Value& x, const std::string& name, const LayerRole
   };
   ATTEND_RETURN_IF_ERROR(AddResidualBlock(graph, x, name + ".attention_norm", attention));
   const auto cross_attention = [&](Value input, Value residual) -> Result<Value> {
-    Result<int> state = ops::AddQkv(graph, input, name + ".cross_attention", groups,
+    const AttentionSpec cross = ops::CrossAttentionSpec(graph, config, name + ".cross_attention");
+    const ops::HeadGroups cross_groups = ops::GroupHeads(cross);
+    Result<int> state = ops::AddQkv(graph, input, name + ".cross_attention", cross_groups,
                                     {.memory = Memory::kSource, .keys = false});
     if (!state.ok()) return state.status();
-    const Value seen = ops::AddAttention(graph, *state, groups, ops::CrossAttentionSpec(config));
+    const Value seen = ops::AddAttention(graph, *state, cross_groups, cross);
     return ops::AddLinear(graph, seen, name + ".cross_attention.o", {.residual = residual});
   };
   if (role.has_source) {

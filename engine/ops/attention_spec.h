@@ -98,8 +98,21 @@ inline Status SetRelativeBias(Graph& graph, const std::string& name, bool both_d
   return Status();
 }
 
-// Heads and scores as the config has them, and nothing of positions: attention to another sequence.
-inline AttentionSpec CrossAttentionSpec(const ModelConfig& c) {
+// Whether scores and sums of the attention NAME are in bf16: if its projections are less exact than
+// f32 and the CPU has a unit for it, unless the weights are recorded.
+inline bool AttendsInPairs(const Graph& graph, const ModelConfig& c, const std::string& name) {
+  const bool rounded = graph.LayerType(name + ".q") != GemmType::kF32 &&
+                       graph.LayerType(name + ".k") != GemmType::kF32 &&
+                       graph.LayerType(name + ".v") != GemmType::kF32;
+  // A cache copies blocks of values, whose size in pairs is a whole number of rows for even widths.
+  return rounded && CanAttendInPairs() && c.head_dim % 2 == 0 && c.score != Score::kAdditive &&
+         !graph.recorded().any();
+}
+
+// Heads and scores as the config `c` of the side that asks has them, and nothing of positions:
+// attention to another sequence.
+inline AttentionSpec CrossAttentionSpec(const Graph& graph, const ModelConfig& c,
+                                        const std::string& name) {
   AttentionSpec spec;
   spec.heads = c.num_heads;
   spec.kv_heads = c.num_kv_heads;
@@ -107,19 +120,8 @@ inline AttentionSpec CrossAttentionSpec(const ModelConfig& c) {
   if (c.score == Score::kScaledDot) {
     spec.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)));
   }
+  spec.pairs = AttendsInPairs(graph, c, name);
   return spec;
-}
-
-// Whether scores and sums of the attention NAME are in bf16: if its projections are less exact than
-// f32 and the CPU has a unit for it, unless the weights are recorded. Decoders attend in f32: their
-// keys come row by row.
-inline bool AttendsInPairs(const Graph& graph, const std::string& name) {
-  const ModelConfig& c = graph.config();
-  const bool rounded = graph.LayerType(name + ".q") != GemmType::kF32 &&
-                       graph.LayerType(name + ".k") != GemmType::kF32 &&
-                       graph.LayerType(name + ".v") != GemmType::kF32;
-  return rounded && CanAttendInPairs() && !IsDecoder(c) && c.score != Score::kAdditive &&
-         !graph.recorded().any();
 }
 
 // The spec of self-attention as the config has it; `name` is the layer's "layers.0.attention", and
@@ -128,7 +130,7 @@ inline bool AttendsInPairs(const Graph& graph, const std::string& name) {
 inline Result<AttentionSpec> SelfAttentionSpec(Graph& graph, const std::string& name,
                                                const std::string& prefix = {}) {
   const ModelConfig& c = graph.config();
-  AttentionSpec spec = CrossAttentionSpec(c);
+  AttentionSpec spec = CrossAttentionSpec(graph, c, name);
   if (c.score == Score::kAdditive) {
     spec.key_dim = c.score_size;
     const Result<std::span<const float>> va = graph.weights().GetVector(name + ".va");
@@ -147,7 +149,6 @@ inline Result<AttentionSpec> SelfAttentionSpec(Graph& graph, const std::string& 
   }
   spec.normalizer = KernelNormalizer(c.normalizer);
   spec.divide_by_seen = c.normalizer_length;
-  spec.pairs = AttendsInPairs(graph, name);
   return spec;
 }
 
