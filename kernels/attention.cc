@@ -75,8 +75,7 @@ HWY_NOINLINE void AttendRows(Head& head, KeyWalk& walk) {
   walk.Begin(head.row, kR);
   for (; walk.Next(); first = false) {
     ScoreRows<kUnit, kR>(d, head, chunk, first, q, weights);
-    NormalizeRows<kR>(d, head, walk, first, weights, states);
-    if constexpr (kUnit != Unit::kFloats) NarrowWeights(d, chunk.blocks * kR * kBlock, weights);
+    NormalizeRows<kUnit != Unit::kFloats, kR>(d, head, walk, first, weights, states);
     SumRows<kUnit, kR>(d, head, chunk, weights, first, states);
   }
   if (first) ZeroRows(head, kR);

@@ -160,10 +160,24 @@ HWY_NOINLINE float ClampRow(const KeyChunk& chunk, size_t stride, float* p) {
   return most;
 }
 
+// Stores a block's weights of a row, from the i-th on, in pairs of bf16 in the first half of their
+// place if kPairs.
+template <bool kPairs>
+HWY_INLINE void StoreWeights(F32 d, VF weights, size_t i, float* block) {
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (kPairs) {
+    const hn::Rebind<uint16_t, F32> d16;
+    hn::Store(NarrowToBf16(weights), d16, reinterpret_cast<uint16_t*>(block) + i);
+    return;
+  }
+#endif
+  hn::Store(weights, d, block + i);
+}
+
 // Scores become 2^(score - largest so far), and the states of the rows are brought up to date.
 // `most`: the largest scores of the chunk, or null. The extra key of softmax1 has been seen before
 // all others.
-template <size_t kR>
+template <bool kPairs, size_t kR>
 HWY_INLINE void ExpRows(F32 d, bool extra, bool first, const KeyChunk& chunk, const float* known,
                         float* scores, RowStates& states) {
   for (size_t r = 0; r < kR; ++r) {
@@ -184,9 +198,10 @@ HWY_INLINE void ExpRows(F32 d, bool extra, bool first, const KeyChunk& chunk, co
     VF sum = hn::Zero(d);
     for (size_t b = 0; b < chunk.blocks; ++b, p += kR * kBlock) {
       for (size_t i = 0; i < kBlock; i += kLanes) {
-        const VF weight = Exp2Nonpositive(d, hn::Sub(hn::Load(d, p + i), shift));
+        const VF score = hn::Sub(hn::Load(d, p + i), shift);
+        const VF weight = kPairs ? RoughExp2Nonpositive(d, score) : Exp2Nonpositive(d, score);
         sum = hn::Add(sum, weight);
-        hn::Store(weight, d, p + i);
+        StoreWeights<kPairs>(d, weight, i, p);
       }
     }
     const float total = before + hn::GetLane(hn::SumOfLanes(d, sum));
@@ -247,8 +262,15 @@ HWY_NOINLINE void MapScores(AttentionNormalizer normalizer, size_t count, float*
   }
 }
 
-// Weights instead of scores, and the states of the rows.
-template <size_t kR>
+// The weights of whole blocks of rows become pairs.
+HWY_INLINE void NarrowWeights(F32 d, size_t count, float* weights) {
+  for (size_t i = 0; i < count; i += kBlock) {
+    StoreWeights<true>(d, hn::Load(d, weights + i), 0, weights + i);
+  }
+}
+
+// Weights instead of scores, in pairs of bf16 if kPairs, and the states of the rows.
+template <bool kPairs, size_t kR>
 HWY_INLINE void NormalizeRows(F32 d, const Head& head, const KeyWalk& walk, bool first,
                               float* scores, RowStates& states) {
   const KeyChunk& chunk = walk.chunk();
@@ -258,27 +280,16 @@ HWY_INLINE void NormalizeRows(F32 d, const Head& head, const KeyWalk& walk, bool
   const bool adjusted = AddBiases(head, chunk, kR, scores, most);
   if (IsSoftmax(spec.normalizer)) {
     const bool extra = spec.normalizer == AttentionNormalizer::kSoftmax1;
-    ExpRows<kR>(d, extra, first, chunk, adjusted ? most : nullptr, scores, states);
+    ExpRows<kPairs, kR>(d, extra, first, chunk, adjusted ? most : nullptr, scores, states);
     return;
   }
   MapScores(spec.normalizer, chunk.blocks * kR * kBlock, scores);
+  if constexpr (kPairs) NarrowWeights(d, chunk.blocks * kR * kBlock, scores);
   for (size_t r = 0; r < kR; ++r) {
     const int64_t count = spec.divide_by_seen && chunk.last ? walk.Count(r) : 1;
     states.rescale[r] = 1.0f;
     states.factor[r] = count == 0 ? 0.0f : 1.0f / static_cast<float>(count);
   }
-}
-
-// Each block's 16 weights of a row become pairs of bf16, in the first half of their place.
-HWY_INLINE void NarrowWeights([[maybe_unused]] F32 d, [[maybe_unused]] size_t count,
-                              [[maybe_unused]] float* weights) {
-#if HWY_TARGET == HWY_AVX3
-  const hn::Rebind<uint16_t, F32> d16;
-  for (size_t i = 0; i < count; i += kBlock) {
-    hn::Store(NarrowToBf16(hn::Load(d, weights + i)), d16,
-              reinterpret_cast<uint16_t*>(weights + i));
-  }
-#endif
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
