@@ -41,7 +41,7 @@ struct Head {
   const float* alibi_slope;
   const float* distance_bias;
   const float* dense_bias;  // row 0 of the call
-  size_t tile_rows;         // that tiles are shaped for; 0 at first
+  size_t* tile_rows;        // that tiles are shaped for, if any
 };
 
 // What multiplies: floats; pairs of bf16, by AVX-512's unit; the same, by tiles of AMX.

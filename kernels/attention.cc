@@ -42,7 +42,7 @@ template <Unit kUnit, size_t kR>
 HWY_INLINE void ScoreRows(F32 d, const Head& head, const KeyChunk& chunk, bool first, float* q,
                           float* scores) {
 #if HWY_TARGET == HWY_AVX3
-  if constexpr (kUnit == Unit::kTiles) return TileScores<kR>(d, head, chunk, first, q, scores);
+  if constexpr (kUnit == Unit::kTiles) return TileDotScores<kR>(d, head, chunk, first, q, scores);
 #endif
   if constexpr (kUnit == Unit::kFloats) {
     if (head.additive != nullptr) return AdditiveScores<kR>(d, head, chunk, first, q, scores);
@@ -62,7 +62,7 @@ HWY_INLINE void SumRows(F32 d, const Head& head, const KeyChunk& chunk, const fl
 
 // kR rows of one head, all stages. Not inlined: one copy for each number of rows is code enough.
 template <Unit kUnit, size_t kR>
-HWY_NOINLINE void AttendRows(Head& head, KeyWalk& walk) {
+HWY_NOINLINE void AttendRows(const Head& head, KeyWalk& walk) {
   const F32 d;
   float* const q = head.args->scratch;
   float* const weights = q + kMaxAttentionRows * kPackedRow;
@@ -129,8 +129,10 @@ Head MakeHead(const AttentionArgs& args, int64_t h) {
 
 template <Unit kUnit>
 HWY_INLINE void AttendHeads(const AttentionArgs& args) {
+  size_t tile_rows = 0;
   for (int64_t h = args.head_begin; h < args.head_end; ++h) {
     Head head = MakeHead(args, h);
+    head.tile_rows = &tile_rows;
     KeyWalk walk(args, KeysOf(args, h));
     // Rows of a graph seldom see the same blocks: one by one each reads its own alone.
     if (args.edge_offsets == nullptr) {
@@ -152,7 +154,7 @@ void Attention(const AttentionArgs& args) {
 
 #if HWY_TARGET == HWY_AVX3
 void AttentionByTiles(const AttentionArgs& args) {
-  if (!args.spec->pairs || !FillTiles(args)) return Attention(args);
+  if (!args.spec->pairs || !FillTiles(*args.spec)) return Attention(args);
   const TileUse use;
   AttendHeads<Unit::kTiles>(args);
 }

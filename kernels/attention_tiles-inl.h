@@ -11,8 +11,6 @@
 #define ATTEND_KERNELS_ATTENTION_TILES_INL_H_
 #endif
 
-#include <cstring>
-
 #include "kernels/attention-inl.h"
 #include "kernels/attention_score-inl.h"
 #include "kernels/tiles.h"
@@ -25,19 +23,18 @@ namespace HWY_NAMESPACE {
 static_assert(kBlock == kTileFloats);
 constexpr size_t kStepColumns = 32;  // of a key, in a tile
 
-// Whether a call's heads fill tiles. Rows with edges go one by one, which no tile helps.
-inline bool FillTiles(const AttentionArgs& args) {
-  const AttentionSpec& spec = *args.spec;
-  return args.edge_offsets == nullptr && spec.key_dim % kStepColumns == 0 &&
-         spec.key_dim <= static_cast<int64_t>(kColumnChunk) && spec.value_dim % kTileFloats == 0;
+// Whether heads fill tiles.
+inline bool FillTiles(const AttentionSpec& spec) {
+  return spec.key_dim % kStepColumns == 0 && spec.key_dim <= static_cast<int64_t>(kColumnChunk) &&
+         spec.value_dim % kTileFloats == 0;
 }
 
 // Tiles 0 to 3: scores or sums [kR][16]. 4: queries [kR][16 pairs]. 5: keys [16 pairs][16].
 // 6: weights [kR][8 pairs]. 7: values [8 pairs][16].
 template <size_t kR>
-HWY_INLINE void ShapeTiles(Head& head) {
-  if (head.tile_rows == kR) return;
-  head.tile_rows = kR;
+HWY_INLINE void ShapeTiles(const Head& head) {
+  if (*head.tile_rows == kR) return;
+  *head.tile_rows = kR;
   TileShapes shapes;
   shapes.Set(0, 5, kR);
   shapes.Set(5, 6, kTileRows);
@@ -46,44 +43,54 @@ HWY_INLINE void ShapeTiles(Head& head) {
   TileUse::Shape(shapes);
 }
 
-// As DotScores.
-template <size_t kR>
-HWY_INLINE void TileScores(F32 d, const Head& head, const KeyChunk& chunk, bool first, float* q,
+// Scores of kR rows against kBlocks blocks of keys from the b-th of the chunk on.
+template <size_t kR, size_t kBlocks>
+HWY_INLINE void TileScores(const Head& head, const KeyChunk& chunk, const float* q, size_t b,
                            float* scores) {
-  if (first) PackQPairs<kR>(d, head, 0, head.key_dim, q);
-  const size_t steps = head.key_dim / kStepColumns;
-  constexpr size_t kQBytes = kPackedRow * sizeof(float);
-  if (steps == 1) LoadTile<4>(q, kQBytes);
-  const auto score = [&](auto tile, size_t b) ATTEND_INLINE_LAMBDA {
-    ZeroTile<tile>();
-    for (size_t step = 0; step < steps; ++step) {
-      if (steps > 1) LoadTile<4>(q + step * kTileFloats, kQBytes);
-      LoadTile<5>(chunk.k[b] + step * kTileRows * kBlock, kTileRowBytes);
-      AddTileBf16<tile, 4, 5>();
-    }
-    StoreTile<tile>(scores + b * kR * kBlock, kTileRowBytes);
-  };
-  size_t b = 0;
-  for (; b + 2 <= chunk.blocks; b += 2) {
-    Unroll<2>([&](auto tile) ATTEND_INLINE_LAMBDA { score(tile, b + tile); });
+  Unroll<kBlocks>([](auto i) ATTEND_INLINE_LAMBDA { ZeroTile<i>(); });
+  for (size_t step = 0; step < head.key_dim / kStepColumns; ++step) {
+    LoadTile<4>(q + step * kTileFloats, kPackedRow * sizeof(float));
+    Unroll<kBlocks>([&](auto i) ATTEND_INLINE_LAMBDA {
+      LoadTile<5>(chunk.k[b + i] + step * kTileRows * kBlock, kTileRowBytes);
+      AddTileBf16<i, 4, 5>();
+    });
   }
-  if (b < chunk.blocks) score(std::integral_constant<size_t, 0>(), b);
+  Unroll<kBlocks>([&](auto i) ATTEND_INLINE_LAMBDA {
+    StoreTile<i>(scores + (b + i) * kR * kBlock, kTileRowBytes);
+  });
 }
 
-// The first `keys` values of a block, columns [0, kTiles * 16), and zeros for the others.
+// As DotScores.
+template <size_t kR>
+HWY_INLINE void TileDotScores(F32 d, const Head& head, const KeyChunk& chunk, bool first, float* q,
+                              float* scores) {
+  if (first) PackQPairs<kR>(d, head, 0, head.key_dim, q);
+  size_t b = 0;
+  for (; b + 4 <= chunk.blocks; b += 4) TileScores<kR, 4>(head, chunk, q, b, scores);
+  for (; b < chunk.blocks; ++b) TileScores<kR, 1>(head, chunk, q, b, scores);
+}
+
+// Columns [0, kTiles * 16) of a block's values whose lanes are `seen`, one bit each, and zeros for
+// the others, whatever lies there.
 template <size_t kTiles>
-HWY_INLINE void CopyValues(const float* v, size_t width, size_t keys, float* to) {
-  constexpr size_t kRow = kTiles * kTileFloats;
-  for (size_t pair = 0; pair < kBlock / 2; ++pair, to += kRow) {
-    if (2 * pair >= keys) {
-      std::memset(to, 0, kRow * sizeof(float));
-      continue;
+HWY_INLINE void CopyValues(F32 d, const float* v, size_t width, uint32_t seen, float* to) {
+  const hn::RebindToUnsigned<F32> du;
+  for (size_t pair = 0; pair < kBlock / 2; ++pair, seen >>= 2) {
+    const auto halves =
+        hn::Set(du, ((seen & 1u) != 0 ? 0xFFFFu : 0u) | ((seen & 2u) != 0 ? 0xFFFF0000u : 0u));
+    for (size_t j = 0; j < kTiles; ++j, to += kTileFloats) {
+      const VF values =
+          (seen & 3u) != 0 ? hn::LoadU(d, v + pair * width + j * kTileFloats) : hn::Zero(d);
+      hn::Store(hn::And(values, hn::BitCast(d, halves)), d, to);
     }
-    std::memcpy(to, v + pair * width, kRow * sizeof(float));
-    if (2 * pair + 1 < keys) continue;
-    auto* const halves = reinterpret_cast<uint16_t*>(to);
-    for (size_t i = 0; i < kRow; ++i) halves[2 * i + 1] = 0;
   }
+}
+
+// The lanes of the chunk's block b whose values count for any row in work; of those, weights are 0
+// where a row does not see a key.
+HWY_INLINE uint32_t LanesOfValues(const Head& head, const KeyChunk& chunk, size_t b) {
+  if (head.args->edge_offsets != nullptr) return chunk.lanes[b];
+  return b + 1 < chunk.blocks ? kAllLanes : (1u << chunk.last_count) - 1;
 }
 
 // Columns [column, column + 16 kTiles) of the output of kR rows.
@@ -111,14 +118,17 @@ HWY_INLINE void TileSums(F32 d, const Head& head, const KeyChunk& chunk, const f
       AddTileBf16<j, 6, 7>();
     });
   };
-  const size_t whole = chunk.last_count < kBlock ? chunk.blocks - 1 : chunk.blocks;
-  for (size_t b = 0; b < whole; ++b) {
-    add(weights + b * kR * kBlock, chunk.v[b] + column, head.value_dim * sizeof(float));
-  }
-  if (whole < chunk.blocks) {
-    alignas(64) float v[kBlock / 2 * kRow];
-    CopyValues<kTiles>(chunk.v[whole] + column, head.value_dim, chunk.last_count, v);
-    add(weights + whole * kR * kBlock, v, kRowBytes);
+  for (size_t b = 0; b < chunk.blocks; ++b) {
+    const float* const w = weights + b * kR * kBlock;
+    const float* const v = chunk.v[b] + column;
+    const uint32_t lanes = LanesOfValues(head, chunk, b);
+    if (lanes == kAllLanes) {
+      add(w, v, head.value_dim * sizeof(float));
+      continue;
+    }
+    alignas(64) float copy[kBlock / 2 * kRow];
+    CopyValues<kTiles>(d, v, head.value_dim, lanes, copy);
+    add(w, copy, kRowBytes);
   }
   Unroll<kTiles>([&](auto j)
                      ATTEND_INLINE_LAMBDA { StoreTile<j>(sums + j * kTileFloats, kRowBytes); });

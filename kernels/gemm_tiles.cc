@@ -211,17 +211,18 @@ struct IntegerBlock {
   bool fetch;        // W from memory
 };
 
-// Tiles 0 and 1 are sums, 4 and 5 rows, 6 and 7 columns: those of two groups.
+// Tiles 0 to 3 are sums, 4 and 5 rows, 6 and 7 columns.
 template <size_t kTile>
 HWY_INLINE void SumGroup(const IntegerBlock& block, size_t group, int32_t* sums) {
-  constexpr size_t kAhead = 8192;
+  if (group >= block.groups) return;
+  constexpr size_t kAhead = 8192, kRows = 4 + kTile % 2, kW = 6 + kTile % 2;
   const uint8_t* const w = block.w + group * kTileBytes;
   ZeroTile<kTile>();
-  LoadTile<4 + kTile>(block.q + group * kTileFloats, block.lda * sizeof(float));
-  LoadTile<6 + kTile>(w, kTileRowBytes);
+  LoadTile<kRows>(block.q + group * kTileFloats, block.lda * sizeof(float));
+  LoadTile<kW>(w, kTileRowBytes);
   if (block.fetch) FetchTile(w, kAhead);
-  AddTileInt8<kTile, 4 + kTile, 6 + kTile>();
-  StoreTile<kTile>(sums, kTileRowBytes);
+  AddTileInt8<kTile, kRows, kW>();
+  StoreTile<kTile>(sums + kTile * kTileRows * kColumns, kTileRowBytes);
 }
 
 // The totals of kR rows += their sums times the group's scales.
@@ -237,21 +238,27 @@ HWY_INLINE void AddGroup(const int32_t* sums, const float* scales, VF* totals) {
 template <size_t kR>
 void MultiplyIntegers(const IntegerBlock& block) {
   const F32 d;
-  alignas(64) int32_t sums[2][kTileRows * kColumns];
+  alignas(64) int32_t sums[4 * kTileRows * kColumns];
   VF totals[kR];
   Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA {
     totals[r] = block.first ? hn::Zero(d) : hn::LoadU(d, block.c + r * block.ldc);
   });
-  size_t group = 0;
-  for (; group + 2 <= block.groups; group += 2) {
-    SumGroup<0>(block, group, sums[0]);
-    SumGroup<1>(block, group + 1, sums[1]);
-    AddGroup<kR>(sums[0], block.scales + group * kTileRows, totals);
-    AddGroup<kR>(sums[1], block.scales + (group + 1) * kTileRows, totals);
-  }
-  if (group < block.groups) {
-    SumGroup<0>(block, group, sums[0]);
-    AddGroup<kR>(sums[0], block.scales + group * kTileRows, totals);
+  const auto add = [&](size_t group) ATTEND_INLINE_LAMBDA {
+    if (group >= block.groups) return;
+    AddGroup<kR>(sums + group % 4 * kTileRows * kColumns, block.scales + group * kTileRows, totals);
+  };
+  // Two groups are summed up while the two before them are added to the totals.
+  SumGroup<0>(block, 0, sums);
+  SumGroup<1>(block, 1, sums);
+  for (size_t group = 0; group < block.groups; group += 4) {
+    SumGroup<2>(block, group + 2, sums);
+    SumGroup<3>(block, group + 3, sums);
+    add(group);
+    add(group + 1);
+    SumGroup<0>(block, group + 4, sums);
+    SumGroup<1>(block, group + 5, sums);
+    add(group + 2);
+    add(group + 3);
   }
   if (block.last) {
     const VF scale = hn::LoadU(d, block.column_scale), bias = hn::LoadU(d, block.bias);
@@ -329,8 +336,7 @@ void GemmInt8(const GemmPanelArgs& args) {
     const size_t count = std::min(kTileRows, rows - row);
     if (count != shaped) {
       TileShapes shapes;
-      shapes.Set(0, 2, count);
-      shapes.Set(4, 6, count);
+      shapes.Set(0, 6, count);
       shapes.Set(6, 8, kTileRows);
       TileUse::Shape(shapes);
       shaped = count;

@@ -130,6 +130,11 @@ Status LimitIsa(Isa isa) {
                       " and cannot change to " + IsaName(isa),
                   "isa", "choose it before the first session is created");
   }
+  if (isa == Isa::kAmx && !RequestAmx()) {
+    return Status(ErrorCode::kUnsupported,
+                  "the system refuses this process the state of AMX's tiles", "isa",
+                  "a thread's alternate signal stack may be too small for it");
+  }
   ATTEND_RETURN_IF_ERROR(LimitGemmIsa(isa));
   g_state.store(StateOf(isa), std::memory_order_release);
   return Status();
@@ -158,6 +163,7 @@ Isa BoundIsa() {
 bool GemmFollowsIsa() { return g_gemm_follows.load(std::memory_order_relaxed); }
 
 void SetIsaForTest(Isa isa) {
+  if (isa == Isa::kAmx) (void)RequestAmx();  // refused where it is emulated
   const std::lock_guard<std::mutex> lock(g_mutex);
   g_state.store(StateOf(isa) | kBoundBit, std::memory_order_release);
 }

@@ -67,7 +67,7 @@ TEST(AttentionBits, AnySplitOfRowsAndHeads) {
   for (const AttentionShape& shape :
        {AttentionShape{29, 61, 4, 2, 32, 32}, AttentionShape{27, 130, 2, 2, 20, 12},
         AttentionShape{26, 16, 2, 1, 64, 64}, AttentionShape{40, 1100, 2, 1, 9, 33, 500},
-        AttentionShape{15, 530, 1, 1, 32, 16, 500}}) {
+        AttentionShape{15, 530, 1, 1, 96, 112, 500}}) {
     for (int kind = 0; kind < kKinds; ++kind) {
       AttentionProblem problem(shape, 30);
       SetKind(kind, problem);
@@ -102,13 +102,15 @@ TEST(AttentionBits, AnySplitOfRowsAndHeads) {
 TEST(AttentionBits, DecodingEqualsTheWholePass) {
   for (const int64_t length : {1, 15, 16, 17, 70, 530, 1100}) {
     for (int kind = 0; kind < kKinds; ++kind) {
-      if (!Grows(kind)) continue;
-      AttentionProblem problem({length, length, 2, 1, 20, 24}, 31);
+      if (!Grows(kind) || (kind >= kParts && length > 530)) continue;
+      // In pairs what fills tiles.
+      const int64_t key_dim = kind < kParts ? 20 : 32, value_dim = kind < kParts ? 24 : 48;
+      AttentionProblem problem({length, length, 2, 1, key_dim, value_dim}, 31);
       SetKind(kind, problem);
       problem.ForEachIsa([&](Isa) {
         const std::vector<float> whole = problem.Run();
-        std::fill_n(problem.packed_k.data(), problem.Padded() * 20, kNan);
-        std::fill_n(problem.packed_v.data(), problem.Padded() * 24, kNan);
+        std::fill_n(problem.packed_k.data(), problem.Padded() * key_dim, kNan);
+        std::fill_n(problem.packed_v.data(), problem.Padded() * value_dim, kNan);
         problem.out.Fill(std::vector<float>(whole.size(), kNan));
         for (int64_t t = 0; t < length; ++t) {
           PackKvArgs pack = problem.PackArgs();
@@ -131,7 +133,9 @@ TEST(AttentionBits, DecodingEqualsTheWholePass) {
 TEST(AttentionBits, BlocksMayLieAnywhere) {
   for (const int64_t keys : {5, 48, 200, 1200}) {
     for (int kind = 0; kind < kKinds; ++kind) {
-      AttentionProblem problem({17, keys, 4, 2, 12, 20}, 32);
+      // In pairs what fills tiles.
+      const int64_t key_dim = kind < kParts ? 12 : 32, value_dim = kind < kParts ? 20 : 48;
+      AttentionProblem problem({17, keys, 4, 2, key_dim, value_dim}, 32);
       SetKind(kind, problem);
       const int64_t count = problem.Padded() / kKeyBlock, room = count + 3;
       std::vector<int32_t> blocks(static_cast<size_t>(room));
@@ -142,7 +146,8 @@ TEST(AttentionBits, BlocksMayLieAnywhere) {
       }
       problem.ForEachIsa([&](Isa) {
         const std::vector<float> want = problem.Run();
-        GuardedFloats k(room * kKeyBlock * 2 * 12, kNan), v(room * kKeyBlock * 2 * 20, kNan);
+        GuardedFloats k(room * kKeyBlock * 2 * key_dim, kNan);
+        GuardedFloats v(room * kKeyBlock * 2 * value_dim, kNan);
         PackKvArgs pack = problem.PackArgs();
         pack.packed_k = k.data();
         pack.packed_v = v.data();
@@ -163,9 +168,9 @@ TEST(AttentionBits, BlocksMayLieAnywhere) {
 // A graph in which everybody sees everybody is no graph.
 TEST(AttentionBits, AllEdgesEqualNone) {
   for (const int64_t keys : {1, 40, 513, 1100}) {
-    for (const bool pairs : {false, true}) {
-      AttentionProblem problem({9, keys, 2, 2, 12, 20}, 34);
-      if (pairs) problem.SetPairs();
+    for (const int how : {0, 1, 2}) {  // floats, pairs, pairs that fill tiles
+      AttentionProblem problem({9, keys, 2, 2, how < 2 ? 12 : 64, how < 2 ? 20 : 112}, 34);
+      if (how > 0) problem.SetPairs();
       problem.ForEachIsa([&](Isa) {
         problem.edge_offsets.clear();
         const std::vector<float> want = problem.Run();

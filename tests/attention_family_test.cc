@@ -77,6 +77,7 @@ TEST(AttentionFamily, EveryPartAloneEqualsItsTwin) {
       if (problem.spec.additive != nullptr) continue;
       problem.SetPairs();
       problem.ExpectEqualsTwin();
+      problem.ForEachIsa([&](Isa isa) { testing::ExpectUsesTiles(isa, [&] { problem.Run(); }); });
     }
   }
 }

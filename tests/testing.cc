@@ -177,6 +177,13 @@ void ForEachIsaAndUnit(const std::function<void(Isa)>& test) {
   test(Isa::kAmx);
 }
 
+void ExpectUsesTiles(Isa isa, const std::function<void()>& test) {
+  const int64_t before = EmulatedTileInstructions();
+  test();
+  if (isa < Isa::kAmx || SupportedIsas().back() == Isa::kAmx) return;
+  EXPECT_GT(EmulatedTileInstructions(), before) << "tiles are not used";
+}
+
 Golden ReadGolden(const std::string& path) {
   Golden golden;
   std::ifstream file(path, std::ios::binary);

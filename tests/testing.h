@@ -95,6 +95,8 @@ void ForEachIsa(const std::function<void(Isa)>& test);
 // Also those that differ in their units alone (VNNI, BF16, AMX), which GEMMs and attention use. AMX
 // is emulated where this CPU has AVX-512 BF16 but no tiles (tests/tile_emulator.h).
 void ForEachIsaAndUnit(const std::function<void(Isa)>& test);
+// Runs `test`; where AMX is emulated, fails if it has used no tile.
+void ExpectUsesTiles(Isa isa, const std::function<void()>& test);
 
 // A golden file: F32 and I64 tensors by name, and the metadata.
 struct Golden {

@@ -104,8 +104,9 @@ inline bool AttendsInPairs(const Graph& graph, const ModelConfig& c, const std::
   const bool rounded = graph.LayerType(name + ".q") != GemmType::kF32 &&
                        graph.LayerType(name + ".k") != GemmType::kF32 &&
                        graph.LayerType(name + ".v") != GemmType::kF32;
-  // A cache copies blocks of values, whose size in pairs is a whole number of rows for even widths.
-  return rounded && CanAttendInPairs() && c.head_dim % 2 == 0 && c.score != Score::kAdditive &&
+  // A cache copies blocks of values by their rows, which in pairs are whole for even widths alone.
+  const bool whole = !IsDecoder(c) || c.head_dim % 2 == 0;
+  return rounded && whole && CanAttendInPairs() && c.score != Score::kAdditive &&
          !graph.recorded().any();
 }
 

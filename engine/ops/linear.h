@@ -55,7 +55,7 @@ inline double RateBesideF32(GemmType type) {
       if (tiles) return 8.0;
       return BoundIsa() >= Isa::kAvx512Bf16 ? 2.0 : 1.0;
     case GemmType::kInt8:
-      if (tiles) return 10.0;
+      if (tiles) return 8.0;
       return BoundIsa() >= Isa::kAvx512Vnni ? 3.5 : 1.6;
     default:
       return 1.0;
