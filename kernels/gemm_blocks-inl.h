@@ -67,12 +67,17 @@ struct Ahead {
     at += step;
   }
 
-  // What belongs to `count` elements from the `begin`-th on at once, where a loop over them has no
-  // room for more instructions.
-  HWY_INLINE void FetchAll(size_t begin, size_t count) const {
-    for (size_t i = 0; i < count * step; i += 64) {
-      __builtin_prefetch(at + begin * step + i, 0, 2);
-    }
+  // The same, where a step is often less than a line.
+  HWY_INLINE void FetchNext() {
+    __builtin_prefetch(at, 0, 2);
+    if (step > 64) __builtin_prefetch(at + 64, 0, 2);
+    at += step;
+  }
+
+  // With `count` elements at once, where a loop over them has no room for more instructions.
+  HWY_INLINE void FetchAll(size_t count) {
+    for (size_t i = 0; i < count * step; i += 64) __builtin_prefetch(at + i, 0, 2);
+    at += count * step;
   }
 };
 

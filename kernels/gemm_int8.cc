@@ -31,32 +31,36 @@ using I32 = hn::RebindToSigned<F32>;
 using I16 = hn::Repartition<int16_t, I32>;
 using I8 = hn::Rebind<int8_t, I16>;  // half a vector
 
-// What both share of a group of K, which has a scale, and of a strip's part that stays in L1 (half
-// of it on AVX2).
+// What both share of a group of K, which has a scale, and of a strip's part, one byte each.
 constexpr size_t kGroup = static_cast<size_t>(kQuantizeGroup);
-constexpr size_t kPartDepth = 1024;
+constexpr size_t kPartDepth = kPartBytes / kStrip;
 static_assert(kPartDepth % kGroup == 0);
 
 struct Pairs {
   static constexpr size_t kRows = kMostRows;
-  static constexpr size_t kEach = 2;       // of K side by side: an element
-  static constexpr size_t kRowHead = 1;    // floats of a prepared row before q, for each group
-  static constexpr int kWeightOffset = 0;  // what is added to a packed weight
+  static constexpr bool kFetchesEvenly = false;  // the loop has no room for more instructions
+  static constexpr size_t kEach = 2;             // of K side by side: an element
+  static constexpr int kWeightOffset = 0;        // what is added to a packed weight
   using Columns = hn::Vec<I16>;
-  using Element = hn::Vec<I16>;
   static size_t RowFloats(int64_t k) { return static_cast<size_t>(QuantizedRowFloats(k)); }
+  // A group of a prepared row of `groups`: its scale, its elements.
+  static HWY_INLINE const float* Scale(const float* row, size_t group) { return row + group; }
+  static HWY_INLINE const float* Elements(const float* row, size_t group, size_t groups) {
+    return row + groups + group * (kGroup / kEach);
+  }
   static HWY_INLINE Columns Load(const void* w) {
     return hn::PromoteTo(I16(), hn::Load(I8(), static_cast<const int8_t*>(w)));
   }
-  // What sums begin with; `sum` is that of the row's group.
-  static HWY_INLINE VI Start(const float* /*sum*/) { return hn::Zero(I32()); }
+  // What sums begin with.
+  static HWY_INLINE VI Start(const float* /*scale*/) { return hn::Zero(I32()); }
   // Two int16 of a row in every lane.
-  static HWY_INLINE Element Broadcast(const float* pair) {
+  template <size_t kStrips>
+  static HWY_INLINE hn::Vec<I16> Broadcast(const float* pair) {
     int32_t bits;
     std::memcpy(&bits, pair, sizeof(bits));
     return hn::BitCast(I16(), hn::Set(I32(), bits));
   }
-  static HWY_INLINE void Add(Columns columns, Element pair, VI& sum) {
+  static HWY_INLINE void Add(Columns columns, hn::Vec<I16> pair, VI& sum) {
     VI unused = hn::Zero(I32());
     sum = hn::ReorderWidenMulAccumulate(I32(), columns, pair, sum, unused);
   }
@@ -66,24 +70,43 @@ struct Pairs {
 struct Quads {
   // Few enough that the totals are in registers too.
   static constexpr size_t kRows = 7;
+  static constexpr bool kFetchesEvenly = true;
   static constexpr size_t kEach = 4;
-  static constexpr size_t kRowHead = 2;
   static constexpr int kWeightOffset = 128;
   using Columns = VI;
-  using Element = const float*;
   static size_t RowFloats(int64_t k) { return static_cast<size_t>(QuantizedQuadsFloats(k)); }
+  static HWY_INLINE const float* Scale(const float* row, size_t group) {
+    return row + group * (2 + kGroup / kEach);
+  }
+  static HWY_INLINE const float* Elements(const float* row, size_t group, size_t /*groups*/) {
+    return Scale(row, group) + 2;
+  }
   static HWY_INLINE Columns Load(const void* w) {
-    return hn::Load(I32(), static_cast<const int32_t*>(w));
+    VI quads = hn::Load(I32(), static_cast<const int32_t*>(w));
+    KeepInRegister(quads);  // or it is loaded again for every row
+    return quads;
   }
-  static HWY_INLINE VI Start(const float* sum) {
-    int32_t value;
-    std::memcpy(&value, sum, sizeof(value));
-    return hn::Set(I32(), -kWeightOffset * value);
+  static HWY_INLINE VI Start(const float* scale) {
+    int32_t start;
+    std::memcpy(&start, scale + 1, sizeof(start));
+    return hn::Set(I32(), start);
   }
-  static HWY_INLINE Element Broadcast(const float* quad) { return quad; }
-  // Highway 1.0.3 has no name for the instruction, and its target does not enable it.
-  static HWY_INLINE void Add(Columns columns, Element quad, VI& sum) {
-    asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum.raw) : "v"(columns.raw), "m"(*quad));
+  // A quad of a row in every lane. With one strip each instruction reads it, which is the fastest
+  // where there are many products for a column that is loaded; with more of them, loads would take
+  // longer than the products.
+  template <size_t kStrips>
+  static HWY_INLINE auto Broadcast(const float* quad) {
+    if constexpr (kStrips == 1) {
+      return quad;
+    } else {
+      int32_t bits;
+      std::memcpy(&bits, quad, sizeof(bits));
+      return hn::Set(I32(), bits);
+    }
+  }
+  template <class Quad>
+  static HWY_INLINE void Add(Columns columns, Quad quad, VI& sum) {
+    AddQuadProducts(columns, quad, sum);
   }
 };
 #endif
@@ -113,29 +136,32 @@ struct Block {
 
 // Sums up one group of K and adds it to the totals.
 template <class Unit, size_t kR, size_t kStrips>
-HWY_INLINE void AddGroup(const Block<Unit>& block, size_t begin, VF* totals) {
+HWY_INLINE void AddGroup(const Block<Unit>& block, size_t begin, Ahead& ahead, VF* totals) {
   const F32 d;
   constexpr size_t kVectors = 2 * kStrips, kElements = kGroup / Unit::kEach;
-  const size_t group = begin / kElements, end = std::min(begin + kElements, block.end);
+  const size_t group = begin / kElements, count = std::min(kElements, block.end - begin);
   const size_t groups = (block.elements + kElements - 1) / kElements;
-  const float* a[kR];
+  const int8_t* const w = block.w + begin * Block<Unit>::kBytes;
+  const float *scale[kR], *a[kR];
   VI sums[kR * kVectors];
   Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA {
-    a[r] = block.a + r * block.lda + Unit::kRowHead * groups;
-    const VI start = Unit::Start(block.a + r * block.lda + groups + group);
+    scale[r] = Unit::Scale(block.a + r * block.lda, group);
+    a[r] = Unit::Elements(block.a + r * block.lda, group, groups);
+    const VI start = Unit::Start(scale[r]);
     Unroll<kVectors>([&](auto v) ATTEND_INLINE_LAMBDA { sums[r * kVectors + v] = start; });
   });
-  if constexpr (kStrips == 1) block.ahead.FetchAll(begin - block.begin, end - begin);
-  for (size_t i = begin; i < end; ++i) {
+  if constexpr (kStrips == 1 && !Unit::kFetchesEvenly) ahead.FetchAll(count);
+  for (size_t i = 0; i < count; ++i) {
     typename Unit::Columns columns[kVectors];
     Unroll<kStrips>([&](auto s) ATTEND_INLINE_LAMBDA {
-      const int8_t* strip = block.w + s * block.strip_stride + i * Block<Unit>::kBytes;
+      const int8_t* strip = w + s * block.strip_stride + i * Block<Unit>::kBytes;
       columns[2 * s] = Unit::Load(strip);
       columns[2 * s + 1] = Unit::Load(strip + kLanes * Unit::kEach);
       if constexpr (kStrips > 1) FetchNear(strip);
     });
+    if constexpr (kStrips == 1 && Unit::kFetchesEvenly) ahead.FetchNext();
     Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA {
-      const typename Unit::Element element = Unit::Broadcast(a[r] + i);
+      const auto element = Unit::template Broadcast<kStrips>(a[r] + i);
       Unroll<kVectors>([&](auto v) ATTEND_INLINE_LAMBDA {
         constexpr size_t s = r * kVectors + v;
         Unit::Add(columns[v], element, sums[s]);
@@ -144,7 +170,7 @@ HWY_INLINE void AddGroup(const Block<Unit>& block, size_t begin, VF* totals) {
     });
   }
   Unroll<kR>([&](auto r) ATTEND_INLINE_LAMBDA {
-    const VF row_scale = hn::Set(d, block.a[r * block.lda + group]);
+    const VF row_scale = hn::Set(d, *scale[r]);
     Unroll<kVectors>([&](auto v) ATTEND_INLINE_LAMBDA {
       constexpr size_t s = r * kVectors + v;
       totals[s] = hn::Add(totals[s], hn::Mul(hn::ConvertTo(d, sums[s]), row_scale));
@@ -163,6 +189,7 @@ struct Multiply {
     const auto c_at = [&](auto s) ATTEND_INLINE_LAMBDA {
       return block.c + s / kVectors * block.ldc + s % kVectors * kLanes;
     };
+    Ahead ahead = block.ahead;
     VF totals[kSums];
     Unroll<kSums>([&](auto s) ATTEND_INLINE_LAMBDA {
       totals[s] = block.begin > 0 ? hn::LoadU(d, c_at(s)) : hn::Zero(d);
@@ -170,7 +197,7 @@ struct Multiply {
     for (size_t i = block.begin; i < block.end; i += kGroup / Unit::kEach) {
       // Sums take all registers here: totals are kept out of them, or some of each are moved about.
       if constexpr (Unit::kRows == kMostRows) asm volatile("" : : "r"(totals) : "memory");
-      AddGroup<Unit, kR, kStrips>(block, i, totals);
+      AddGroup<Unit, kR, kStrips>(block, i, ahead, totals);
     }
     if (block.end == block.elements) {
       Unroll<kSums>([&](auto s) ATTEND_INLINE_LAMBDA {
@@ -190,6 +217,16 @@ size_t Elements(int64_t k) {
   return (static_cast<size_t>(k) + Unit::kEach - 1) / Unit::kEach;
 }
 
+// Of a part, in elements: of whole groups, and parts alike, or what is fetched ahead of a short
+// part is too little of the next one.
+template <class Unit>
+size_t PartElements(size_t rows, size_t elements) {
+  constexpr size_t kElements = kGroup / Unit::kEach, kMost = kPartDepth / Unit::kEach;
+  if (rows <= Unit::kRows || elements <= kMost) return elements;
+  const size_t parts = (elements + kMost - 1) / kMost;
+  return (elements + parts * kElements - 1) / (parts * kElements) * kElements;
+}
+
 template <class Unit>
 void RunIntegerPanel(const GemmPanelArgs& args) {
   const size_t rows = static_cast<size_t>(args.rows), columns = static_cast<size_t>(args.columns);
@@ -199,7 +236,7 @@ void RunIntegerPanel(const GemmPanelArgs& args) {
   const float* const scales =
       reinterpret_cast<const float*>(packed + Unit::kEach * elements * RoundToStrip(columns));
   const size_t together = StripsTogether(rows);
-  const size_t depth = rows <= Unit::kRows ? elements : kPartDepth / Unit::kEach;
+  const size_t depth = PartElements<Unit>(rows, elements);
   const auto block_at = [&](size_t strip) {
     return Block<Unit>{.a = args.a,
                        .w = packed + strip * strip_stride,

@@ -104,6 +104,14 @@ template <class V>
 HWY_INLINE void AddPairProducts(V pairs, const float* pair, VF& sum) {
   asm("vdpbf16ps %2%{1to16%}, %1, %0" : "+v"(sum.raw) : "v"(pairs.raw), "m"(*pair));
 }
+// Of a CPU with AVX-512 VNNI. In each lane: sum += four unsigned bytes times four signed ones,
+// which are those of `quads`, or *quad for every lane.
+HWY_INLINE void AddQuadProducts(VI unsigned_quads, VI quads, VI& sum) {
+  asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(unsigned_quads.raw), "v"(quads.raw));
+}
+HWY_INLINE void AddQuadProducts(VI unsigned_quads, const float* quad, VI& sum) {
+  asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum.raw) : "v"(unsigned_quads.raw), "m"(*quad));
+}
 #endif
 
 // x 2^n by adding n to the exponent's bits; x and the result are normal numbers. `n` is what the

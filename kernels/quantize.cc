@@ -89,20 +89,16 @@ HWY_INLINE int32_t LargestMagnitudeBits(const float* x, size_t k) {
   return hn::GetLane(hn::MaxOfLanes(di, largest));
 }
 
-// Integers `Q`, and zeros behind them up to a multiple of kEach; returns their sum. Adding
-// kRoundMagic rounds, ties to even, and leaves the integer in the low bits of the float.
+// Integers `Q`, and zeros behind them up to a multiple of kEach. Adding kRoundMagic rounds, ties to
+// even, and leaves the integer in the low bits of the float.
 template <class Q, size_t kEach>
-HWY_INLINE int32_t QuantizeElements(const float* x, size_t k, float inverse, Q* out) {
+HWY_INLINE void QuantizeElements(const float* x, size_t k, float inverse, Q* out) {
   const F32 d;
-  const U32 du;
   const hn::Rebind<std::make_unsigned_t<Q>, F32> dq;
   auto* const to = reinterpret_cast<std::make_unsigned_t<Q>*>(out);
   const VF factor = hn::Set(d, inverse), magic = hn::Set(d, kRoundMagic);
-  auto sum = hn::Zero(du);
   const auto quantize = [&](VF v) ATTEND_INLINE_LAMBDA {
-    const auto bits = hn::BitCast(du, hn::Add(hn::Mul(v, factor), magic));
-    sum = hn::Add(sum, bits);
-    return hn::TruncateTo(dq, bits);
+    return hn::TruncateTo(dq, hn::BitCast(U32(), hn::Add(hn::Mul(v, factor), magic)));
   };
   size_t i = 0;
   for (; i + kLanes <= k; i += kLanes) hn::StoreU(quantize(hn::LoadU(d, x + i)), dq, to + i);
@@ -110,67 +106,45 @@ HWY_INLINE int32_t QuantizeElements(const float* x, size_t k, float inverse, Q* 
     alignas(64) std::make_unsigned_t<Q> tail[kLanes];
     hn::StoreU(quantize(LoadTail(d, x + i, k - i)), dq, tail);
     std::memcpy(out + i, tail, (k - i + kEach - 1) / kEach * kEach * sizeof(Q));
-    i += kLanes;
   }
-  // Each lane has added as many of the magic number.
-  const auto vectors = static_cast<uint32_t>(i / kLanes);
-  const auto of_magic = hn::Set(du, vectors * std::bit_cast<uint32_t>(kRoundMagic));
-  return hn::GetLane(hn::SumOfLanes(I32(), hn::BitCast(I32(), hn::Sub(sum, of_magic))));
 }
 
-// One group [count]; returns its scale, and the sum of its integers.
+// One group [count]; returns its scale.
 template <class Q, size_t kEach>
-HWY_INLINE float QuantizeGroup(const float* x, size_t count, Q* out, int32_t* sum) {
-  constexpr float kSmallest = 0x1p-119f;
+HWY_INLINE float QuantizeGroup(const float* x, size_t count, Q* out) {
   const float largest = std::bit_cast<float>(LargestMagnitudeBits(x, count));
-  if (std::isfinite(largest) && largest >= kSmallest) {
-    *sum = QuantizeElements<Q, kEach>(x, count, 127.0f / largest, out);
+  if (std::isfinite(largest) && largest >= kSmallestQuantized) {
+    QuantizeElements<Q, kEach>(x, count, 127.0f / largest, out);
     return largest / 127.0f;
   }
-  *sum = 0;
   std::memset(out, 0, (count + kEach - 1) / kEach * kEach * sizeof(Q));
   return std::isfinite(largest) ? 0.0f : std::numeric_limits<float>::quiet_NaN();
 }
 
-// Rows of `ld` floats: the scales, the sums if kSums, the integers.
-template <class Q, size_t kEach, bool kSums>
-HWY_INLINE void QuantizeRows(const PrepareRowsArgs& args, int64_t ld) {
-  const size_t k = static_cast<size_t>(args.k), group = static_cast<size_t>(kQuantizeGroup);
-  const size_t groups = static_cast<size_t>(QuantizeGroups(args.k));
-  for (int64_t row = 0; row < args.rows; ++row) {
-    const float* const x = args.x + static_cast<size_t>(row) * k;
-    float* const scales = args.out + row * ld;
-    Q* const out = reinterpret_cast<Q*>(scales + (kSums ? 2 : 1) * groups);
-    for (size_t g = 0; g < groups; ++g) {
-      const size_t begin = g * group, count = std::min(group, k - begin);
-      int32_t sum = 0;
-      scales[g] = QuantizeGroup<Q, kEach>(x + begin, count, out + begin, &sum);
-      if constexpr (kSums) std::memcpy(scales + groups + g, &sum, sizeof(sum));
-    }
+// A row: the scales, and the integers.
+template <class Q, size_t kEach>
+HWY_INLINE void QuantizeRow(const float* x, size_t k, float* scales, Q* out) {
+  constexpr size_t kGroup = static_cast<size_t>(kQuantizeGroup);
+  for (size_t begin = 0; begin < k; begin += kGroup) {
+    const size_t count = std::min(kGroup, k - begin);
+    *scales++ = QuantizeGroup<Q, kEach>(x + begin, count, out + begin);
   }
 }
 
 void Quantize(const PrepareRowsArgs& args) {
-  QuantizeRows<int16_t, 2, false>(args, QuantizedRowFloats(args.k));
-}
-void QuantizeTiles(const PrepareRowsArgs& args) {
-  const size_t k = static_cast<size_t>(args.k), group = static_cast<size_t>(kQuantizeGroup);
-  const size_t groups = static_cast<size_t>(QuantizeGroups(args.k));
   for (int64_t row = 0; row < args.rows; ++row) {
-    const float* const x = args.x + static_cast<size_t>(row) * k;
-    float* const scales = args.out + row * TiledInt8RowFloats(args.k);
-    auto* const out = reinterpret_cast<int8_t*>(scales + TiledScaleFloats(args.k));
-    std::memset(out + (groups - 1) * group, 0, group);
-    for (size_t g = 0; g < groups; ++g) {
-      const size_t begin = g * group;
-      int32_t sum = 0;  // not needed
-      scales[g] =
-          QuantizeGroup<int8_t, 1>(x + begin, std::min(group, k - begin), out + begin, &sum);
-    }
+    float* const scales = args.out + row * QuantizedRowFloats(args.k);
+    QuantizeRow<int16_t, 2>(args.x + row * args.k, static_cast<size_t>(args.k), scales,
+                            reinterpret_cast<int16_t*>(scales + QuantizeGroups(args.k)));
   }
 }
-void QuantizeQuads(const PrepareRowsArgs& args) {
-  QuantizeRows<int8_t, 4, true>(args, QuantizedQuadsFloats(args.k));
+void QuantizeTiles(const PrepareRowsArgs& args) {
+  for (int64_t row = 0; row < args.rows; ++row) {
+    float* const scales = args.out + row * TiledInt8RowFloats(args.k);
+    auto* const out = reinterpret_cast<int8_t*>(scales + TiledScaleFloats(args.k));
+    std::memset(out + (QuantizeGroups(args.k) - 1) * kQuantizeGroup, 0, kQuantizeGroup);
+    QuantizeRow<int8_t, 1>(args.x + row * args.k, static_cast<size_t>(args.k), scales, out);
+  }
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -183,13 +157,11 @@ namespace attend {
 
 HWY_EXPORT(RoundBf16);
 HWY_EXPORT(Quantize);
-HWY_EXPORT(QuantizeQuads);
 HWY_EXPORT(QuantizeTiles);
 PrepareRowsFn BindRoundBf16() { return ATTEND_BIND(RoundBf16); }
 PrepareRowsFn BindPairBf16() { return N_AVX3::PairBf16; }
 PrepareRowsFn BindTiledBf16() { return N_AVX3::TileBf16; }
 PrepareRowsFn BindTiledInt8() { return ATTEND_BIND(QuantizeTiles); }
-PrepareRowsFn BindQuantizeQuads() { return ATTEND_BIND(QuantizeQuads); }
 PrepareRowsFn BindQuantize() { return ATTEND_BIND(Quantize); }
 
 }  // namespace attend

@@ -35,12 +35,14 @@ PrepareRowsFn BindPairBf16();
 // s = 0, q = 0. One with a NaN or infinity gets s = NaN, q = 0: all that is made of it is NaN.
 // Error: |x - s q| <= 0.5001 s.
 inline constexpr int64_t kQuantizeGroup = 64;
+inline constexpr float kSmallestQuantized = 0x1p-119f;
 constexpr int64_t QuantizeGroups(int64_t k) { return (k + kQuantizeGroup - 1) / kQuantizeGroup; }
 constexpr int64_t QuantizedRowFloats(int64_t k) { return QuantizeGroups(k) + (k + 1) / 2; }
 PrepareRowsFn BindQuantize();
 
-// The same scales and q. A row of `out` is the scales, then for each group the sum of its q as
-// int32, then q as int8, four for a float; behind K zeros up to a multiple of four.
+// The same scales and q for a VNNI unit, which multiplies q by weights + 128. A row of `out` is its
+// groups one after the other: the scale, -128 times the sum of q as int32, q as int8, four for a
+// float; behind K zeros up to a multiple of four. Requires BoundIsa() >= kAvx512Vnni.
 constexpr int64_t QuantizedQuadsFloats(int64_t k) { return 2 * QuantizeGroups(k) + (k + 3) / 4; }
 PrepareRowsFn BindQuantizeQuads();
 

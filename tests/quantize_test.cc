@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <utility>
@@ -197,6 +199,58 @@ TEST(Quantize, EveryIsaGivesTheSameBits) {
     EXPECT_EQ(all[i], all[0]);
     EXPECT_EQ(scales[i], scales[0]);
   }
+}
+
+// What BindQuantizeQuads is to leave, from what BindQuantize does.
+std::vector<float> QuadsOf(const QuantizedRow& row, int64_t k) {
+  std::vector<float> quads(static_cast<size_t>(QuantizedQuadsFloats(k)));
+  float* out = quads.data();
+  for (int64_t begin = 0; begin < k; begin += kQuantizeGroup) {
+    const int64_t count = std::min(kQuantizeGroup, k - begin);
+    int32_t start = 0;
+    std::vector<int8_t> q(static_cast<size_t>((count + 3) / 4 * 4));
+    for (int64_t i = 0; i < count; ++i) {
+      q[i] = static_cast<int8_t>(row.q[begin + i]);
+      start -= 128 * q[i];
+    }
+    out[0] = row.scales[begin / kQuantizeGroup];
+    std::memcpy(out + 1, &start, sizeof(start));
+    std::memcpy(out + 2, q.data(), q.size());
+    out += 2 + q.size() / 4;
+  }
+  return quads;
+}
+
+// For rows of each width that have in turn a group of zeros, of numbers too small to count, of the
+// smallest that do, of the largest, of one element, and with a NaN or an infinity.
+TEST(QuantizeQuads, HasTheNumbersOfQuantizeAtEveryWidth) {
+  constexpr float kSpecial[] = {0, 0x1p-120f, -0x1p-119f, 3.4e38f, 1.5f, kNan, -kInfinity};
+  constexpr int64_t kRowCount = std::size(kSpecial) + 1;
+  testing::ForEachIsaAndUnit([&](Isa isa) {
+    if (isa < Isa::kAvx512Vnni) return;
+    std::vector<int64_t> widths = {63, 64, 65, 128, 192, 256, 257, 320, 384, 511, 512, 1536};
+    widths.insert(widths.end(), std::begin(cases::kWidths), std::end(cases::kWidths));
+    for (const int64_t width : widths) {
+      GuardedRows x(kRowCount, width, width, width % 5);
+      const int64_t ld = QuantizedQuadsFloats(width);
+      GuardedRows out(kRowCount, ld, ld, width % 3);
+      x.FillNormal(static_cast<uint64_t>(width) + 11, 3.0);
+      for (int64_t r = 0; r + 1 < kRowCount; ++r) {
+        const int64_t group = r % QuantizeGroups(width) * kQuantizeGroup;
+        const int64_t end = std::min(group + kQuantizeGroup, width);
+        if (r < 5) std::fill(x.row(r) + group, x.row(r) + end, 0.0f);
+        x.row(r)[group + (7 * r) % (end - group)] = kSpecial[r];
+      }
+      BindQuantizeQuads()({.x = x.data(), .out = out.data(), .rows = kRowCount, .k = width});
+      x.CheckGuards();
+      out.CheckGuards();
+      for (int64_t r = 0; r < kRowCount; ++r) {
+        const std::vector<float> want = QuadsOf(QuantizeOne({x.row(r), x.row(r) + width}), width);
+        ASSERT_EQ(std::memcmp(out.row(r), want.data(), want.size() * sizeof(float)), 0)
+            << "row " << r << " of " << width;
+      }
+    }
+  });
 }
 
 }  // namespace

@@ -1,0 +1,158 @@
+// Quantising for a VNNI unit. Four groups at a time: the largest of a group, and the sum, are one
+// number out of 16 lanes, which takes a group alone eight steps, each waiting for the one before,
+// and four together 13.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "kernels/quantize.h"
+#include "kernels/simd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/quantize_quads.cc"
+#include "hwy/foreach_target.h"
+#include "kernels/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend {
+namespace HWY_NAMESPACE {
+namespace {
+
+#if HWY_TARGET == HWY_AVX3
+
+using I32 = hn::RebindToSigned<F32>;
+using F32x4 = hn::Half<hn::Half<F32>>;
+using I32x4 = hn::RebindToSigned<F32x4>;
+
+constexpr size_t kGroup = static_cast<size_t>(kQuantizeGroup);
+constexpr size_t kGroupFloats = 2 + kGroup / 4;  // of a prepared row
+static_assert(kGroup == 4 * kLanes);
+
+// The lanes of each of four vectors made one by `op`.
+template <class Op>
+HWY_INLINE hn::Vec<I32x4> ReduceFour(const VI* v, const Op& op) {
+  const I32 d;
+  const hn::Repartition<int64_t, I32> d64;
+  const hn::Half<I32> half;
+  const auto halve = [&](VI a, VI b) ATTEND_INLINE_LAMBDA {
+    return hn::BitCast(d64, op(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
+  };
+  const auto ab = halve(v[0], v[1]), cd = halve(v[2], v[3]);
+  const VI blocks = op(hn::BitCast(d, hn::InterleaveLower(d64, ab, cd)),
+                       hn::BitCast(d, hn::InterleaveUpper(d64, ab, cd)));
+  const auto two = op(hn::LowerHalf(half, blocks), hn::UpperHalf(half, blocks));
+  return op(hn::LowerHalf(I32x4(), two), hn::UpperHalf(I32x4(), two));
+}
+
+// The bits of the largest magnitude in each group; they order as magnitudes do (quantize.cc).
+HWY_INLINE hn::Vec<I32x4> LargestOfFour(const float* x) {
+  const I32 d;
+  const VI magnitude = hn::Set(d, 0x7FFFFFFF);
+  VI largest[4];
+  Unroll<4>([&](auto g) ATTEND_INLINE_LAMBDA {
+    const auto at = [&](size_t i) ATTEND_INLINE_LAMBDA {
+      return hn::And(hn::BitCast(d, hn::LoadU(F32(), x + (4 * g + i) * kLanes)), magnitude);
+    };
+    largest[g] = hn::Max(hn::Max(at(0), at(1)), hn::Max(at(2), at(3)));
+  });
+  return ReduceFour(largest, [](auto a, auto b) ATTEND_INLINE_LAMBDA { return hn::Max(a, b); });
+}
+
+// Rounded to the nearest, ties to even, as bytes in order.
+HWY_INLINE VI RoundToBytes(const VF* v) {
+  const auto round = [&](size_t i) ATTEND_INLINE_LAMBDA { return _mm512_cvtps_epi32(v[i].raw); };
+  const __m512i low = _mm512_packs_epi32(round(0), round(1));
+  const __m512i high = _mm512_packs_epi32(round(2), round(3));
+  // A block of 16 bytes has four of each vector.
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  return VI{_mm512_permutexvar_epi32(order, _mm512_packs_epi16(low, high))};
+}
+
+// Four whole groups; `bits` are LargestOfFour(x).
+HWY_INLINE void QuantizeFour(const float* x, hn::Vec<I32x4> bits, float* out) {
+  const F32 d;
+  const I32 di;
+  const F32x4 d4;
+  const I32x4 di4;
+  const float infinity = std::numeric_limits<float>::infinity();
+  const auto finite = hn::Lt(bits, hn::Set(di4, std::bit_cast<int32_t>(infinity)));
+  const auto counts =
+      hn::And(finite, hn::Gt(bits, hn::Set(di4, std::bit_cast<int32_t>(kSmallestQuantized) - 1)));
+  const auto most = hn::Set(d4, 127.0f);
+  const auto largest = hn::IfThenElse(hn::RebindMask(d4, counts), hn::BitCast(d4, bits), most);
+  const auto scale = hn::IfThenElseZero(hn::RebindMask(d4, counts), hn::Div(largest, most));
+  alignas(16) float scales[4], inverse[4];
+  alignas(16) int32_t kept[4], starts[4];
+  hn::Store(hn::IfThenElse(hn::RebindMask(d4, finite), scale,
+                           hn::Set(d4, std::numeric_limits<float>::quiet_NaN())),
+            d4, scales);
+  hn::Store(hn::Div(most, largest), d4, inverse);
+  hn::Store(hn::VecFromMask(di4, counts), di4, kept);
+  VI sums[4];
+  Unroll<4>([&](auto g) ATTEND_INLINE_LAMBDA {
+    VF scaled[4];
+    Unroll<4>([&](auto i) ATTEND_INLINE_LAMBDA {
+      scaled[i] = hn::Mul(hn::LoadU(d, x + (4 * g + i) * kLanes), hn::Set(d, inverse[g]));
+    });
+    const VI bytes = hn::And(RoundToBytes(scaled), hn::Set(di, kept[g]));
+    hn::StoreU(bytes, di, reinterpret_cast<int32_t*>(out + g * kGroupFloats + 2));
+    sums[g] = hn::Zero(di);
+    AddQuadProducts(hn::Set(di, static_cast<int32_t>(0x80808080u)), bytes, sums[g]);  // 128 each
+  });
+  const auto sum =
+      ReduceFour(sums, [](auto a, auto b) ATTEND_INLINE_LAMBDA { return hn::Add(a, b); });
+  hn::Store(hn::Neg(sum), di4, starts);
+  for (size_t g = 0; g < 4; ++g) {
+    std::memcpy(out + g * kGroupFloats, scales + g, sizeof(float));
+    std::memcpy(out + g * kGroupFloats + 1, starts + g, sizeof(float));
+  }
+}
+
+// The last of a row, fewer than four whole groups.
+void QuantizeRest(const float* x, size_t count, float* out) {
+  float whole[4 * kGroup] = {}, quantized[4 * kGroupFloats];
+  std::memcpy(whole, x, count * sizeof(float));
+  QuantizeFour(whole, LargestOfFour(whole), quantized);
+  std::memcpy(
+      out, quantized,
+      static_cast<size_t>(QuantizedQuadsFloats(static_cast<int64_t>(count))) * sizeof(float));
+}
+
+void QuantizeQuads(const PrepareRowsArgs& args) {
+  size_t rows = static_cast<size_t>(args.rows), k = static_cast<size_t>(args.k);
+  // Rows of whole groups lie as one long row does.
+  if (k % kGroup == 0) k *= std::exchange(rows, 1);
+  const size_t ld = static_cast<size_t>(QuantizedQuadsFloats(static_cast<int64_t>(k)));
+  for (size_t row = 0; row < rows; ++row) {
+    const float* const x = args.x + row * k;
+    float* const out = args.out + row * ld;
+    size_t i = 0;
+    // The largest of the next four are on their way while four are divided and rounded.
+    constexpr size_t kFour = 4 * kGroup;
+    auto bits = k >= kFour ? LargestOfFour(x) : hn::Zero(I32x4());
+    for (; i + kFour <= k; i += kFour) {
+      const auto now = bits;
+      if (i + 2 * kFour <= k) bits = LargestOfFour(x + i + kFour);
+      QuantizeFour(x + i, now, out + i / kGroup * kGroupFloats);
+    }
+    if (i < k) QuantizeRest(x + i, k - i, out + i / kGroup * kGroupFloats);
+  }
+}
+
+#endif
+
+}  // namespace
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace attend
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attend {
+
+PrepareRowsFn BindQuantizeQuads() { return N_AVX3::QuantizeQuads; }
+
+}  // namespace attend
+#endif  // HWY_ONCE
