@@ -138,14 +138,6 @@ void Quantize(const PrepareRowsArgs& args) {
                             reinterpret_cast<int16_t*>(scales + QuantizeGroups(args.k)));
   }
 }
-void QuantizeTiles(const PrepareRowsArgs& args) {
-  for (int64_t row = 0; row < args.rows; ++row) {
-    float* const scales = args.out + row * TiledInt8RowFloats(args.k);
-    auto* const out = reinterpret_cast<int8_t*>(scales + TiledScaleFloats(args.k));
-    std::memset(out + (QuantizeGroups(args.k) - 1) * kQuantizeGroup, 0, kQuantizeGroup);
-    QuantizeRow<int8_t, 1>(args.x + row * args.k, static_cast<size_t>(args.k), scales, out);
-  }
-}
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
@@ -157,11 +149,9 @@ namespace attend {
 
 HWY_EXPORT(RoundBf16);
 HWY_EXPORT(Quantize);
-HWY_EXPORT(QuantizeTiles);
 PrepareRowsFn BindRoundBf16() { return ATTEND_BIND(RoundBf16); }
 PrepareRowsFn BindPairBf16() { return N_AVX3::PairBf16; }
 PrepareRowsFn BindTiledBf16() { return N_AVX3::TileBf16; }
-PrepareRowsFn BindTiledInt8() { return ATTEND_BIND(QuantizeTiles); }
 PrepareRowsFn BindQuantize() { return ATTEND_BIND(Quantize); }
 
 }  // namespace attend

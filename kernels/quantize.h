@@ -49,7 +49,7 @@ PrepareRowsFn BindQuantizeQuads();
 // Both for the tiles of AMX, whose rows are lines of 64 bytes, zeros behind K: bf16 as
 // BindPairBf16 has them; or the scales, up to the end of a line, then q as int8. An odd number of
 // lines, so that rows do not collide in L1; what lies in a line for that alone is not written.
-// BindTiledBf16 requires BoundIsa() >= kAvx512Bf16.
+// They require BoundIsa() >= kAvx512Bf16 and kAvx512Vnni.
 constexpr int64_t TiledBf16RowFloats(int64_t k) { return ((k + 31) / 32 | 1) * 16; }
 constexpr int64_t TiledScaleFloats(int64_t k) { return (QuantizeGroups(k) + 15) / 16 * 16; }
 constexpr int64_t TiledInt8RowFloats(int64_t k) {

@@ -221,9 +221,19 @@ std::vector<float> QuadsOf(const QuantizedRow& row, int64_t k) {
   return quads;
 }
 
+// The same of BindTiledInt8, without what is not written.
+std::vector<float> TilesOf(const QuantizedRow& row, int64_t k) {
+  const int64_t groups = QuantizeGroups(k), scales = TiledScaleFloats(k);
+  std::vector<float> tiles(static_cast<size_t>(scales + groups * kQuantizeGroup / 4));
+  std::copy_n(row.scales.begin(), groups, tiles.begin());
+  auto* const q = reinterpret_cast<int8_t*>(tiles.data() + scales);
+  for (int64_t i = 0; i < k; ++i) q[i] = static_cast<int8_t>(row.q[i]);
+  return tiles;
+}
+
 // For rows of each width that have in turn a group of zeros, of numbers too small to count, of the
 // smallest that do, of the largest, of one element, and with a NaN or an infinity.
-TEST(QuantizeQuads, HasTheNumbersOfQuantizeAtEveryWidth) {
+TEST(QuantizeBytes, HaveTheNumbersOfQuantizeAtEveryWidth) {
   constexpr float kSpecial[] = {0, 0x1p-120f, -0x1p-119f, 3.4e38f, 1.5f, kNan, -kInfinity};
   constexpr int64_t kRowCount = std::size(kSpecial) + 1;
   testing::ForEachIsaAndUnit([&](Isa isa) {
@@ -248,6 +258,16 @@ TEST(QuantizeQuads, HasTheNumbersOfQuantizeAtEveryWidth) {
         const std::vector<float> want = QuadsOf(QuantizeOne({x.row(r), x.row(r) + width}), width);
         ASSERT_EQ(std::memcmp(out.row(r), want.data(), want.size() * sizeof(float)), 0)
             << "row " << r << " of " << width;
+      }
+      const int64_t ld_tiles = TiledInt8RowFloats(width);
+      GuardedRows tiles(kRowCount, ld_tiles, ld_tiles, width % 3);
+      tiles.Fill(std::vector<float>(static_cast<size_t>(kRowCount * ld_tiles), 0.0f));
+      BindTiledInt8()({.x = x.data(), .out = tiles.data(), .rows = kRowCount, .k = width});
+      tiles.CheckGuards();
+      for (int64_t r = 0; r < kRowCount; ++r) {
+        const std::vector<float> want = TilesOf(QuantizeOne({x.row(r), x.row(r) + width}), width);
+        ASSERT_EQ(std::memcmp(tiles.row(r), want.data(), want.size() * sizeof(float)), 0)
+            << "tiles, row " << r << " of " << width;
       }
     }
   });

@@ -1,6 +1,5 @@
 #include "tests/tile_emulator.h"
 
-#include <immintrin.h>
 #include <signal.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -204,7 +203,8 @@ void OnIllegalInstruction(int number, siginfo_t* /*info*/, void* context_pointer
   auto& context = *static_cast<ucontext_t*>(context_pointer);
   // The unit rounds to the nearest and knows no denormals, whatever the thread has set, which comes
   // back when this returns.
-  _mm_setcsr(0x1F80u | _MM_FLUSH_ZERO_ON | 0x0040u);
+  constexpr unsigned kExceptionsMasked = 0x1F80, kFlushToZero = 0x8000, kDenormalsAreZero = 0x40;
+  __builtin_ia32_ldmxcsr(kExceptionsMasked | kFlushToZero | kDenormalsAreZero);
   Decoded decoded{};
   if (Decode(context, &decoded) && Execute(decoded, t_tiles)) {
     context.uc_mcontext.gregs[REG_RIP] += decoded.length;

@@ -1,6 +1,6 @@
-// Quantising for a VNNI unit. Four groups at a time: the largest of a group, and the sum, are one
-// number out of 16 lanes, which takes a group alone eight steps, each waiting for the one before,
-// and four together 13.
+// Quantising to bytes, for a VNNI unit and for tiles. Four groups at a time: the largest of a
+// group, and the sum, are one number out of 16 lanes, which takes a group alone eight steps, each
+// waiting for the one before, and four together 13.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -11,7 +11,7 @@
 #include "kernels/simd.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/quantize_quads.cc"
+#define HWY_TARGET_INCLUDE "kernels/quantize_bytes.cc"
 #include "hwy/foreach_target.h"
 #include "kernels/math-inl.h"
 
@@ -70,8 +70,22 @@ HWY_INLINE VI RoundToBytes(const VF* v) {
   return VI{_mm512_permutexvar_epi32(order, _mm512_packs_epi16(low, high))};
 }
 
+// Where the numbers of groups go, in floats: a scale, and behind it where sums start if kStarts; q.
+template <bool kStarts>
+struct Places {
+  float* scale;
+  float* q;
+  size_t scale_step, q_step;  // to the next group's
+
+  Places Of(size_t group) const {
+    return {scale + group * scale_step, q + group * q_step, scale_step, q_step};
+  }
+};
+Places<true> QuadPlaces(float* row) { return {row, row + 2, kGroupFloats, kGroupFloats}; }
+
 // Four whole groups; `bits` are LargestOfFour(x).
-HWY_INLINE void QuantizeFour(const float* x, hn::Vec<I32x4> bits, float* out) {
+template <bool kStarts>
+HWY_INLINE void QuantizeFour(const float* x, hn::Vec<I32x4> bits, const Places<kStarts>& out) {
   const F32 d;
   const I32 di;
   const F32x4 d4;
@@ -97,27 +111,48 @@ HWY_INLINE void QuantizeFour(const float* x, hn::Vec<I32x4> bits, float* out) {
       scaled[i] = hn::Mul(hn::LoadU(d, x + (4 * g + i) * kLanes), hn::Set(d, inverse[g]));
     });
     const VI bytes = hn::And(RoundToBytes(scaled), hn::Set(di, kept[g]));
-    hn::StoreU(bytes, di, reinterpret_cast<int32_t*>(out + g * kGroupFloats + 2));
-    sums[g] = hn::Zero(di);
-    AddQuadProducts(hn::Set(di, static_cast<int32_t>(0x80808080u)), bytes, sums[g]);  // 128 each
+    hn::StoreU(bytes, di, reinterpret_cast<int32_t*>(out.q + g * out.q_step));
+    if constexpr (kStarts) {
+      sums[g] = hn::Zero(di);
+      AddQuadProducts(hn::Set(di, static_cast<int32_t>(0x80808080u)), bytes, sums[g]);  // 128 each
+    }
   });
+  for (size_t g = 0; g < 4; ++g) out.scale[g * out.scale_step] = scales[g];
+  if constexpr (!kStarts) return;
   const auto sum =
       ReduceFour(sums, [](auto a, auto b) ATTEND_INLINE_LAMBDA { return hn::Add(a, b); });
   hn::Store(hn::Neg(sum), di4, starts);
   for (size_t g = 0; g < 4; ++g) {
-    std::memcpy(out + g * kGroupFloats, scales + g, sizeof(float));
-    std::memcpy(out + g * kGroupFloats + 1, starts + g, sizeof(float));
+    std::memcpy(out.scale + g * out.scale_step + 1, starts + g, sizeof(float));
   }
 }
 
-// The last of a row, fewer than four whole groups.
-void QuantizeRest(const float* x, size_t count, float* out) {
-  float whole[4 * kGroup] = {}, quantized[4 * kGroupFloats];
+// `rows` rows [k], each to places(row); `rest` is given the last of a row that are
+// fewer than four whole groups: where they begin, how many elements they are, and their places.
+template <bool kStarts, class At, class Rest>
+HWY_INLINE void QuantizeRows(const float* x, size_t rows, size_t k, const At& places,
+                             const Rest& rest) {
+  constexpr size_t kFour = 4 * kGroup;
+  for (size_t row = 0; row < rows; ++row, x += k) {
+    const Places<kStarts> out = places(row);
+    size_t i = 0;
+    // The largest of the next four are on their way while four are divided and rounded.
+    auto bits = k >= kFour ? LargestOfFour(x) : hn::Zero(I32x4());
+    for (; i + kFour <= k; i += kFour) {
+      const auto now = bits;
+      if (i + 2 * kFour <= k) bits = LargestOfFour(x + i + kFour);
+      QuantizeFour<kStarts>(x + i, now, out.Of(i / kGroup));
+    }
+    if (i < k) rest(x + i, k - i, out.Of(i / kGroup));
+  }
+}
+
+// `count` elements, fewer than four groups, by way of four whole ones.
+template <bool kStarts>
+void QuantizeRest(const float* x, size_t count, const Places<kStarts>& out) {
+  float whole[4 * kGroup] = {};
   std::memcpy(whole, x, count * sizeof(float));
-  QuantizeFour(whole, LargestOfFour(whole), quantized);
-  std::memcpy(
-      out, quantized,
-      static_cast<size_t>(QuantizedQuadsFloats(static_cast<int64_t>(count))) * sizeof(float));
+  QuantizeFour<kStarts>(whole, LargestOfFour(whole), out);
 }
 
 void QuantizeQuads(const PrepareRowsArgs& args) {
@@ -125,20 +160,33 @@ void QuantizeQuads(const PrepareRowsArgs& args) {
   // Rows of whole groups lie as one long row does.
   if (k % kGroup == 0) k *= std::exchange(rows, 1);
   const size_t ld = static_cast<size_t>(QuantizedQuadsFloats(static_cast<int64_t>(k)));
-  for (size_t row = 0; row < rows; ++row) {
-    const float* const x = args.x + row * k;
-    float* const out = args.out + row * ld;
-    size_t i = 0;
-    // The largest of the next four are on their way while four are divided and rounded.
-    constexpr size_t kFour = 4 * kGroup;
-    auto bits = k >= kFour ? LargestOfFour(x) : hn::Zero(I32x4());
-    for (; i + kFour <= k; i += kFour) {
-      const auto now = bits;
-      if (i + 2 * kFour <= k) bits = LargestOfFour(x + i + kFour);
-      QuantizeFour(x + i, now, out + i / kGroup * kGroupFloats);
-    }
-    if (i < k) QuantizeRest(x + i, k - i, out + i / kGroup * kGroupFloats);
-  }
+  QuantizeRows<true>(
+      args.x, rows, k, [&](size_t row) { return QuadPlaces(args.out + row * ld); },
+      [](const float* x, size_t count, const Places<true>& out) {
+        float quantized[4 * kGroupFloats];
+        QuantizeRest(x, count, QuadPlaces(quantized));
+        const auto floats = QuantizedQuadsFloats(static_cast<int64_t>(count));
+        std::memcpy(out.scale, quantized, static_cast<size_t>(floats) * sizeof(float));
+      });
+}
+
+void QuantizeTiles(const PrepareRowsArgs& args) {
+  const auto ld = static_cast<size_t>(TiledInt8RowFloats(args.k));
+  const auto scales = static_cast<size_t>(TiledScaleFloats(args.k));
+  constexpr size_t kFloats = kGroup / 4;  // of a group's q
+  QuantizeRows<false>(
+      args.x, static_cast<size_t>(args.rows), static_cast<size_t>(args.k),
+      [&](size_t row) {
+        float* const out = args.out + row * ld;
+        return Places<false>{out, out + scales, 1, kFloats};
+      },
+      [](const float* x, size_t count, const Places<false>& out) {
+        float some[4], q[4 * kFloats];
+        QuantizeRest(x, count, Places<false>{some, q, 1, kFloats});
+        const size_t groups = (count + kGroup - 1) / kGroup;
+        std::memcpy(out.scale, some, groups * sizeof(float));
+        std::memcpy(out.q, q, groups * kGroup);
+      });
 }
 
 #endif
@@ -153,6 +201,7 @@ HWY_AFTER_NAMESPACE();
 namespace attend {
 
 PrepareRowsFn BindQuantizeQuads() { return N_AVX3::QuantizeQuads; }
+PrepareRowsFn BindTiledInt8() { return N_AVX3::QuantizeTiles; }
 
 }  // namespace attend
 #endif  // HWY_ONCE
