@@ -204,7 +204,10 @@ void RunFloatPanel(const GemmPanelArgs& args, size_t lda) {
   const size_t lanes = lda / kPerLane;
   const size_t strips = columns / kStrip, strip_stride = kStrip * lanes;
   const auto* const packed = static_cast<const W*>(args.packed);
-  const size_t together = StripsTogether(rows), depth = rows <= Multiply::kRows ? lanes : kDepth;
+  const size_t together = StripsTogether(rows);
+  // Parts alike: what is fetched ahead of a short part would be too little of the next one.
+  const size_t parts = rows <= Multiply::kRows ? 1 : (lanes + kDepth - 1) / kDepth;
+  const size_t depth = (lanes + parts - 1) / parts;
   size_t strip = 0;
   while (strip < strips) {
     const size_t some = strips - strip >= together ? together : 1;
