@@ -274,6 +274,17 @@ const float* LinearKernel::Prepare(int64_t rows, const float* x, float* prepared
   return prepared;
 }
 
+void LinearKernel::PrepareColumns(int64_t rows, const float* x, int64_t ldx, int64_t begin,
+                                  int64_t columns, float* prepared) const {
+  impl_->own.prepare({.x = x,
+                      .out = prepared,
+                      .rows = rows,
+                      .k = k_,
+                      .begin = begin,
+                      .columns = columns,
+                      .ldx = ldx});
+}
+
 namespace {
 
 Status ReorderPanel(dnnl_engine_t engine, dnnl_stream_t stream, const Matmul& matmul,

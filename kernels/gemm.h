@@ -96,6 +96,11 @@ class LinearKernel {
   // [rows, prepared_floats()] filled with them rounded or quantised. Once for all panels.
   const float* Prepare(int64_t rows, const float* x, float* prepared) const;
   int64_t prepared_floats() const;
+  // The same for columns [begin, begin + columns) of K alone, of x [rows, columns; ldx], where
+  // prepared_floats() > 0: for whoever computes x in panels. `begin` and `columns` are multiples of
+  // 64, but where K ends.
+  void PrepareColumns(int64_t rows, const float* x, int64_t ldx, int64_t begin, int64_t columns,
+                      float* prepared) const;
 
   struct Impl;
   const Impl& impl() const { return *impl_; }

@@ -23,29 +23,30 @@ using I32 = hn::RebindToSigned<F32>;
 
 void RoundBf16(const PrepareRowsArgs& args) {
   const F32 d;
-  const size_t k = static_cast<size_t>(args.k);
+  const size_t k = args.count(), begin = static_cast<size_t>(args.begin);
   const size_t ld = static_cast<size_t>(RoundedRowFloats(args.k));
-  for (int64_t row = 0; row < args.rows; ++row) {
-    const float* x = args.x + static_cast<size_t>(row) * k;
-    float* const out = args.out + static_cast<size_t>(row) * ld;
+  for (size_t row = 0; row < static_cast<size_t>(args.rows); ++row) {
+    const float* x = args.x + row * args.stride();
+    float* const out = args.out + row * ld + begin;
     size_t i = 0;
     for (; i + kLanes <= k; i += kLanes) {
       hn::StoreU(RoundToBf16(hn::LoadU(d, x + i)), d, out + i);
     }
     // kLanes is even, so an odd K has a tail, and the zero behind it comes with the tail's zeros.
-    if (i < k) StoreTail(RoundToBf16(LoadTail(d, x + i, k - i)), d, out + i, ld - i);
+    if (i < k) StoreTail(RoundToBf16(LoadTail(d, x + i, k - i)), d, out + i, ld - begin - i);
   }
 }
 
 #if HWY_TARGET == HWY_AVX3
-// Rows of `ld` floats, with zeros behind K up to the `end`-th element.
-HWY_INLINE void PairRows(const PrepareRowsArgs& args, size_t ld, size_t end) {
+// Rows of `ld` floats, with zeros behind K up to the `row_end`-th element.
+HWY_INLINE void PairRows(const PrepareRowsArgs& args, size_t ld, size_t row_end) {
   const F32 d;
   const hn::Rebind<uint16_t, F32> d16;
-  const size_t k = static_cast<size_t>(args.k);
-  for (int64_t row = 0; row < args.rows; ++row) {
-    const float* x = args.x + static_cast<size_t>(row) * k;
-    auto* const out = reinterpret_cast<uint16_t*>(args.out + static_cast<size_t>(row) * ld);
+  const size_t k = args.count(), begin = static_cast<size_t>(args.begin);
+  const size_t end = args.ends_k() ? row_end - begin : k;
+  for (size_t row = 0; row < static_cast<size_t>(args.rows); ++row) {
+    const float* x = args.x + row * args.stride();
+    auto* const out = reinterpret_cast<uint16_t*>(args.out + row * ld) + begin;
     size_t i = 0;
     for (; i + kLanes <= k; i += kLanes) {
       hn::StoreU(NarrowToBf16(hn::LoadU(d, x + i)), d16, out + i);
@@ -134,8 +135,9 @@ HWY_INLINE void QuantizeRow(const float* x, size_t k, float* scales, Q* out) {
 void Quantize(const PrepareRowsArgs& args) {
   for (int64_t row = 0; row < args.rows; ++row) {
     float* const scales = args.out + row * QuantizedRowFloats(args.k);
-    QuantizeRow<int16_t, 2>(args.x + row * args.k, static_cast<size_t>(args.k), scales,
-                            reinterpret_cast<int16_t*>(scales + QuantizeGroups(args.k)));
+    auto* const out = reinterpret_cast<int16_t*>(scales + QuantizeGroups(args.k));
+    QuantizeRow<int16_t, 2>(args.x + static_cast<size_t>(row) * args.stride(), args.count(),
+                            scales + args.begin / kQuantizeGroup, out + args.begin);
   }
 }
 

@@ -3,6 +3,7 @@
 #ifndef ATTEND_KERNELS_QUANTIZE_H_
 #define ATTEND_KERNELS_QUANTIZE_H_
 
+#include <cstddef>
 #include <cstdint>
 
 namespace attend {
@@ -11,6 +12,14 @@ struct PrepareRowsArgs {
   const float* x = nullptr;  // [R, K]
   float* out = nullptr;      // [R, floats of a row: see below]
   int64_t rows = 0, k = 0;
+  // Not 0: of K the columns [begin, begin + columns) alone, x [R, columns; ldx]. `begin` is a
+  // multiple of kQuantizeGroup, and so is `columns`, unless K ends with them.
+  int64_t begin = 0, columns = 0, ldx = 0;
+
+  // Of x.
+  size_t count() const { return static_cast<size_t>(columns > 0 ? columns : k); }
+  size_t stride() const { return static_cast<size_t>(columns > 0 ? ldx : k); }
+  bool ends_k() const { return begin + static_cast<int64_t>(count()) == k; }
 };
 using PrepareRowsFn = void (*)(const PrepareRowsArgs&);
 

@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstring>
 #include <limits>
-#include <utility>
 
 #include "kernels/quantize.h"
 #include "kernels/simd.h"
@@ -46,14 +45,22 @@ HWY_INLINE hn::Vec<I32x4> ReduceFour(const VI* v, const Op& op) {
   return op(hn::LowerHalf(I32x4(), two), hn::UpperHalf(I32x4(), two));
 }
 
+// A group of 64 elements, and where its numbers go: the scale, and behind it what sums start with,
+// if kStarts; q.
+struct Group {
+  const float* x;
+  float* scale;
+  float* q;
+};
+
 // The bits of the largest magnitude in each group; they order as magnitudes do (quantize.cc).
-HWY_INLINE hn::Vec<I32x4> LargestOfFour(const float* x) {
+HWY_INLINE hn::Vec<I32x4> LargestOfFour(const Group* groups) {
   const I32 d;
   const VI magnitude = hn::Set(d, 0x7FFFFFFF);
   VI largest[4];
   Unroll<4>([&](auto g) ATTEND_INLINE_LAMBDA {
     const auto at = [&](size_t i) ATTEND_INLINE_LAMBDA {
-      return hn::And(hn::BitCast(d, hn::LoadU(F32(), x + (4 * g + i) * kLanes)), magnitude);
+      return hn::And(hn::BitCast(d, hn::LoadU(F32(), groups[g].x + i * kLanes)), magnitude);
     };
     largest[g] = hn::Max(hn::Max(at(0), at(1)), hn::Max(at(2), at(3)));
   });
@@ -70,22 +77,9 @@ HWY_INLINE VI RoundToBytes(const VF* v) {
   return VI{_mm512_permutexvar_epi32(order, _mm512_packs_epi16(low, high))};
 }
 
-// Where the numbers of groups go, in floats: a scale, and behind it where sums start if kStarts; q.
+// Four groups; `bits` are LargestOfFour(groups).
 template <bool kStarts>
-struct Places {
-  float* scale;
-  float* q;
-  size_t scale_step, q_step;  // to the next group's
-
-  Places Of(size_t group) const {
-    return {scale + group * scale_step, q + group * q_step, scale_step, q_step};
-  }
-};
-Places<true> QuadPlaces(float* row) { return {row, row + 2, kGroupFloats, kGroupFloats}; }
-
-// Four whole groups; `bits` are LargestOfFour(x).
-template <bool kStarts>
-HWY_INLINE void QuantizeFour(const float* x, hn::Vec<I32x4> bits, const Places<kStarts>& out) {
+HWY_INLINE void QuantizeFour(const Group* groups, hn::Vec<I32x4> bits) {
   const F32 d;
   const I32 di;
   const F32x4 d4;
@@ -108,85 +102,88 @@ HWY_INLINE void QuantizeFour(const float* x, hn::Vec<I32x4> bits, const Places<k
   Unroll<4>([&](auto g) ATTEND_INLINE_LAMBDA {
     VF scaled[4];
     Unroll<4>([&](auto i) ATTEND_INLINE_LAMBDA {
-      scaled[i] = hn::Mul(hn::LoadU(d, x + (4 * g + i) * kLanes), hn::Set(d, inverse[g]));
+      scaled[i] = hn::Mul(hn::LoadU(d, groups[g].x + i * kLanes), hn::Set(d, inverse[g]));
     });
     const VI bytes = hn::And(RoundToBytes(scaled), hn::Set(di, kept[g]));
-    hn::StoreU(bytes, di, reinterpret_cast<int32_t*>(out.q + g * out.q_step));
+    hn::StoreU(bytes, di, reinterpret_cast<int32_t*>(groups[g].q));
     if constexpr (kStarts) {
       sums[g] = hn::Zero(di);
       AddQuadProducts(hn::Set(di, static_cast<int32_t>(0x80808080u)), bytes, sums[g]);  // 128 each
     }
   });
-  for (size_t g = 0; g < 4; ++g) out.scale[g * out.scale_step] = scales[g];
+  for (size_t g = 0; g < 4; ++g) *groups[g].scale = scales[g];
   if constexpr (!kStarts) return;
   const auto sum =
       ReduceFour(sums, [](auto a, auto b) ATTEND_INLINE_LAMBDA { return hn::Add(a, b); });
   hn::Store(hn::Neg(sum), di4, starts);
   for (size_t g = 0; g < 4; ++g) {
-    std::memcpy(out.scale + g * out.scale_step + 1, starts + g, sizeof(float));
+    std::memcpy(groups[g].scale + 1, starts + g, sizeof(float));
   }
 }
 
-// `rows` rows [k], each to places(row); `rest` is given the last of a row that are
-// fewer than four whole groups: where they begin, how many elements they are, and their places.
-template <bool kStarts, class At, class Rest>
-HWY_INLINE void QuantizeRows(const float* x, size_t rows, size_t k, const At& places,
-                             const Rest& rest) {
-  constexpr size_t kFour = 4 * kGroup;
-  for (size_t row = 0; row < rows; ++row, x += k) {
-    const Places<kStarts> out = places(row);
-    size_t i = 0;
-    // The largest of the next four are on their way while four are divided and rounded.
-    auto bits = k >= kFour ? LargestOfFour(x) : hn::Zero(I32x4());
-    for (; i + kFour <= k; i += kFour) {
-      const auto now = bits;
-      if (i + 2 * kFour <= k) bits = LargestOfFour(x + i + kFour);
-      QuantizeFour<kStarts>(x + i, now, out.Of(i / kGroup));
+// All groups of the rows of `args`: at(row, group) is where the numbers of one go; of a last one
+// that is not whole, q takes part_bytes.
+template <bool kStarts, class At>
+HWY_INLINE void QuantizeRows(const PrepareRowsArgs& args, size_t part_bytes, const At& at) {
+  const size_t rows = static_cast<size_t>(args.rows), count = args.count();
+  const size_t whole = count / kGroup, part = count % kGroup;
+  Group four[4], next[4];
+  size_t row = 0, group = 0;
+  // The next four of all rows; behind the last group that one again.
+  const auto take = [&](Group* groups) ATTEND_INLINE_LAMBDA {
+    for (size_t i = 0; i < 4; ++i) {
+      if (row == rows) {
+        groups[i] = groups[i - 1];
+        continue;
+      }
+      groups[i] = at(row, group);
+      groups[i].x = args.x + row * args.stride() + group * kGroup;
+      if (++group == whole) group = 0, ++row;
     }
-    if (i < k) rest(x + i, k - i, out.Of(i / kGroup));
+  };
+  if (whole > 0 && rows > 0) {
+    // The largest of the next four are on their way while four are divided and rounded.
+    take(four);
+    auto bits = LargestOfFour(four);
+    while (row < rows) {
+      take(next);
+      const auto now = bits;
+      bits = LargestOfFour(next);
+      QuantizeFour<kStarts>(four, now);
+      std::copy_n(next, 4, four);
+    }
+    QuantizeFour<kStarts>(four, bits);
   }
-}
-
-// `count` elements, fewer than four groups, by way of four whole ones.
-template <bool kStarts>
-void QuantizeRest(const float* x, size_t count, const Places<kStarts>& out) {
-  float whole[4 * kGroup] = {};
-  std::memcpy(whole, x, count * sizeof(float));
-  QuantizeFour<kStarts>(whole, LargestOfFour(whole), out);
+  for (row = 0; row < rows && part > 0; ++row) {
+    float x[kGroup] = {}, numbers[2], q[kGroup / 4];
+    std::memcpy(x, args.x + row * args.stride() + whole * kGroup, part * sizeof(float));
+    const Group padded = {x, numbers, q};
+    std::fill_n(four, 4, padded);
+    QuantizeFour<kStarts>(four, LargestOfFour(four));
+    const Group to = at(row, whole);
+    std::memcpy(to.scale, numbers, (kStarts ? 2 : 1) * sizeof(float));
+    std::memcpy(to.q, q, part_bytes);
+  }
 }
 
 void QuantizeQuads(const PrepareRowsArgs& args) {
-  size_t rows = static_cast<size_t>(args.rows), k = static_cast<size_t>(args.k);
-  // Rows of whole groups lie as one long row does.
-  if (k % kGroup == 0) k *= std::exchange(rows, 1);
-  const size_t ld = static_cast<size_t>(QuantizedQuadsFloats(static_cast<int64_t>(k)));
-  QuantizeRows<true>(
-      args.x, rows, k, [&](size_t row) { return QuadPlaces(args.out + row * ld); },
-      [](const float* x, size_t count, const Places<true>& out) {
-        float quantized[4 * kGroupFloats];
-        QuantizeRest(x, count, QuadPlaces(quantized));
-        const auto floats = QuantizedQuadsFloats(static_cast<int64_t>(count));
-        std::memcpy(out.scale, quantized, static_cast<size_t>(floats) * sizeof(float));
-      });
+  const size_t ld = static_cast<size_t>(QuantizedQuadsFloats(args.k));
+  float* const first = args.out + static_cast<size_t>(args.begin) / kGroup * kGroupFloats;
+  const size_t part_bytes = (args.count() % kGroup + 3) / 4 * 4;
+  QuantizeRows<true>(args, part_bytes, [&](size_t row, size_t group) ATTEND_INLINE_LAMBDA {
+    float* const out = first + row * ld + group * kGroupFloats;
+    return Group{nullptr, out, out + 2};
+  });
 }
 
 void QuantizeTiles(const PrepareRowsArgs& args) {
-  const auto ld = static_cast<size_t>(TiledInt8RowFloats(args.k));
-  const auto scales = static_cast<size_t>(TiledScaleFloats(args.k));
-  constexpr size_t kFloats = kGroup / 4;  // of a group's q
-  QuantizeRows<false>(
-      args.x, static_cast<size_t>(args.rows), static_cast<size_t>(args.k),
-      [&](size_t row) {
-        float* const out = args.out + row * ld;
-        return Places<false>{out, out + scales, 1, kFloats};
-      },
-      [](const float* x, size_t count, const Places<false>& out) {
-        float some[4], q[4 * kFloats];
-        QuantizeRest(x, count, Places<false>{some, q, 1, kFloats});
-        const size_t groups = (count + kGroup - 1) / kGroup;
-        std::memcpy(out.scale, some, groups * sizeof(float));
-        std::memcpy(out.q, q, groups * kGroup);
-      });
+  const size_t ld = static_cast<size_t>(TiledInt8RowFloats(args.k));
+  const size_t first = static_cast<size_t>(args.begin) / kGroup;
+  const size_t scales = static_cast<size_t>(TiledScaleFloats(args.k));
+  QuantizeRows<false>(args, kGroup, [&](size_t row, size_t group) ATTEND_INLINE_LAMBDA {
+    float* const out = args.out + row * ld;
+    return Group{nullptr, out + first + group, out + scales + (first + group) * (kGroup / 4)};
+  });
 }
 
 #endif

@@ -273,5 +273,53 @@ TEST(QuantizeBytes, HaveTheNumbersOfQuantizeAtEveryWidth) {
   });
 }
 
+// Columns by columns, as panels come, gives what all at once give.
+void CheckColumns(PrepareRowsFn prepare, int64_t (*row_floats)(int64_t)) {
+  constexpr int64_t kRowCount = 5;
+  for (const int64_t k : {64, 65, 100, 192, 200, 384, 777}) {
+    GuardedRows x(kRowCount, k, k, 0);
+    x.FillNormal(static_cast<uint64_t>(k), 3.0);
+    const int64_t ld = row_floats(k);
+    GuardedRows whole(kRowCount, ld, ld, 0), parts(kRowCount, ld, ld, 1);
+    const std::vector<float> zeros(static_cast<size_t>(kRowCount * ld), 0.0f);
+    whole.Fill(zeros);
+    prepare({.x = x.data(), .out = whole.data(), .rows = kRowCount, .k = k});
+    for (const int64_t width : {64, 192}) {
+      parts.Fill(zeros);
+      for (int64_t begin = 0; begin < k; begin += width) {
+        const int64_t columns = std::min(width, k - begin);
+        GuardedRows panel(kRowCount, columns, columns + 3, begin % 5);
+        for (int64_t r = 0; r < kRowCount; ++r) {
+          std::copy_n(x.row(r) + begin, columns, panel.row(r));
+        }
+        prepare({.x = panel.data(),
+                 .out = parts.data(),
+                 .rows = kRowCount,
+                 .k = k,
+                 .begin = begin,
+                 .columns = columns,
+                 .ldx = panel.ld()});
+        panel.CheckGuards();
+      }
+      parts.CheckGuards();
+      testing::ExpectSameBits(parts.Values(), whole.Values(), "K " + std::to_string(k));
+    }
+  }
+}
+
+TEST(QuantizeColumns, AreThoseOfTheWholeRow) {
+  testing::ForEachIsaAndUnit([](Isa isa) {
+    CheckColumns(BindRoundBf16(), RoundedRowFloats);
+    CheckColumns(BindQuantize(), QuantizedRowFloats);
+    if (isa >= Isa::kAvx512Vnni) {
+      CheckColumns(BindQuantizeQuads(), QuantizedQuadsFloats);
+      CheckColumns(BindTiledInt8(), TiledInt8RowFloats);
+    }
+    if (isa < Isa::kAvx512Bf16) return;
+    CheckColumns(BindPairBf16(), PairedRowFloats);
+    CheckColumns(BindTiledBf16(), TiledBf16RowFloats);
+  });
+}
+
 }  // namespace
 }  // namespace attend

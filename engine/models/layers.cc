@@ -82,14 +82,27 @@ Status AddLayer(Graph& graph, Value& x, const std::string& name, const LayerRole
   const auto feed_forward = [&](Value input, Value residual) -> Result<Value> {
     const bool gated = IsGated(config.activation);
     const Activation activation = config.activation;
+    // Weights are packed in the order of use.
+    Result<Linear> up = graph.GetLinear(name + ".ffn.up");
+    if (!up.ok()) return up.status();
+    Linear gate;
+    if (gated) ATTEND_ASSIGN(gate, graph.GetLinear(name + ".ffn.gate"));
+    Result<Linear> down = graph.GetLinear(name + ".ffn.down");
+    if (!down.ok()) return down.status();
+    // What the last layer reads is prepared where it is made.
+    const bool prepared = down->kernel->prepared_floats() > 0;
+    const auto reader = prepared ? down->kernel : nullptr;
     Value inner;
-    ATTEND_ASSIGN(inner, ops::AddLinear(graph, input, name + ".ffn.up",
-                                        {.activation = gated ? Activation::kNone : activation}));
     if (gated) {
-      ATTEND_ASSIGN(inner, ops::AddLinear(graph, input, name + ".ffn.gate",
-                                          {.activation = activation, .up = inner}));
+      inner = ops::AddLinear(graph, input, name + ".ffn.up", *std::move(up));
+      inner = ops::AddLinear(graph, input, name + ".ffn.gate", std::move(gate),
+                             {.activation = activation, .up = inner, .reader = reader});
+    } else {
+      inner = ops::AddLinear(graph, input, name + ".ffn.up", *std::move(up),
+                             {.activation = activation, .reader = reader});
     }
-    return ops::AddLinear(graph, inner, name + ".ffn.down", {.residual = residual});
+    return ops::AddLinear(graph, inner, name + ".ffn.down", *std::move(down),
+                          {.residual = residual, .prepared = prepared});
   };
   return AddResidualBlock(graph, x, name + ".ffn_norm", feed_forward);
 }

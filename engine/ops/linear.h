@@ -74,6 +74,10 @@ class LinearStep final : public Step {
     Activation activation = Activation::kNone;
     Value residual = {};  // added to the result; id -1: none
     Value up = {};        // geglu, swiglu: what the activated result is multiplied with
+    // The one reader of the result, if it is to be handed over as that reads it: prepared, by this
+    // step's panels. And whether x is.
+    std::shared_ptr<const LinearKernel> reader = nullptr;
+    bool prepared = false;
   };
 
   LinearStep(Linear linear, int kernel, Value x, Value y, Options options)
@@ -90,12 +94,19 @@ class LinearStep final : public Step {
     const Panels& panels = linear_.kernel->panels();
     const int64_t n = linear_.kernel->n();
     const float* const x =
-        linear_.kernel->Prepare(context.rows, context.ReadPadded(x_), context.prepared);
+        options_.prepared
+            ? context.Tile(x_)
+            : linear_.kernel->Prepare(context.rows, context.ReadPadded(x_), context.prepared);
     float* const y = context.Tile(y_);
     for (int64_t panel = context.PartBegin(panels.count); panel < context.PartEnd(panels.count);
          ++panel) {
       const int64_t begin = panels.begin(panel), columns = panels.columns(panel);
       context.runners[kernel_]->RunPanel(*linear_.weights, panel, context.rows, x, context.panel);
+      if (options_.reader != nullptr) {
+        Activate(context, begin, columns, context.panel, columns);
+        options_.reader->PrepareColumns(context.rows, context.panel, columns, begin, columns, y);
+        continue;
+      }
       Store(context, begin, columns, y + begin, n);
       context.Keep(y_, begin, begin + columns);
     }
@@ -116,28 +127,35 @@ class LinearStep final : public Step {
   WorkKind kind() const override { return WorkKind::kLinear; }
 
  private:
-  void Store(const StepContext& context, int64_t begin, int64_t columns, float* y,
-             int64_t n) const {
+  // The panel activated, if it is to be, to `out`; false: it is as it was.
+  bool Activate(const StepContext& context, int64_t begin, int64_t columns, float* out,
+                int64_t ld_out) const {
     if (gated_ != nullptr) {
       gated_({.gate = context.panel,
               .up = context.Read(options_.up) + begin,
-              .out = y,
+              .out = out,
               .rows = context.rows,
               .width = columns,
               .ld_gate = columns,
-              .ld_up = n,
-              .ld_out = n});
-      return;
+              .ld_up = linear_.kernel->n(),
+              .ld_out = ld_out});
+      return true;
     }
-    if (activation_ != nullptr) {
-      const bool last = options_.residual.id < 0;
-      activation_({.x = context.panel,
-                   .out = last ? y : context.panel,
-                   .rows = context.rows,
-                   .width = columns,
-                   .ldx = columns,
-                   .ld_out = last ? n : columns});
-      if (last) return;
+    if (activation_ == nullptr) return false;
+    activation_({.x = context.panel,
+                 .out = out,
+                 .rows = context.rows,
+                 .width = columns,
+                 .ldx = columns,
+                 .ld_out = ld_out});
+    return true;
+  }
+
+  void Store(const StepContext& context, int64_t begin, int64_t columns, float* y,
+             int64_t n) const {
+    const bool last = options_.residual.id < 0 || gated_ != nullptr;
+    if (Activate(context, begin, columns, last ? y : context.panel, last ? n : columns) && last) {
+      return;
     }
     if (options_.residual.id >= 0) {
       residual_({.x = context.panel,
@@ -170,7 +188,9 @@ class LinearStep final : public Step {
 inline Value AddLinear(Graph& graph, Value x, const std::string& name, Linear linear,
                        LinearStep::Options options = {}) {
   const Domain domain = graph.values()[x.id].domain;
-  const Value y = graph.NewValue(name, linear.kernel->n(), domain, true);
+  const int64_t width =
+      options.reader != nullptr ? options.reader->prepared_floats() : linear.kernel->n();
+  const Value y = graph.NewValue(name, width, domain, true);
   Node node;
   node.reads = {x};
   if (options.residual.id >= 0) node.reads.push_back(options.residual);
